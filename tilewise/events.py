@@ -15,7 +15,7 @@ class Event:
     """One thing that happened: a step of a plan, an exchange, a fallback to NumPy."""
 
     # "pass", "call", "write", "exchange", "gather", "read", "store", "memory", "process", "fallback", "compile",
-    # "needed"
+    # "needed", "stolen" (blocks of a worker that others computed), "retry" (lost workers were brought back), "spill"
     kind: str
     name: str
     start: float  # seconds, time.perf_counter
@@ -29,7 +29,7 @@ class Event:
 class Activity:
     """The evaluation under way: when it began (0: none is), and how far it is."""
 
-    __slots__ = ("began", "done", "iterations", "loop", "total", "worker")
+    __slots__ = ("began", "bytes", "done", "iterations", "loop", "part", "parts", "total", "what", "worker")
 
     def __init__(self) -> None:
         self.began = 0.0
@@ -38,6 +38,13 @@ class Activity:
         self.worker = 0  # whose turn it is
         self.loop = 0  # iterations of the parallel loop under way
         self.iterations = 0  # of it that are done
+        self.what = ""  # what parts are: blocks of a loop over files, steps on workers
+        self.part = self.parts = 0  # those that are done, and all; 0: there are none
+        self.bytes = 0  # that were read or moved on the way
+
+    def reach(self, what: str, part: int, parts: int, nbytes: int) -> None:
+        """So many parts of the evaluation under way are done."""
+        self.what, self.part, self.parts, self.bytes = what, part, parts, nbytes
 
 
 activity = Activity()

@@ -75,9 +75,7 @@ def report() -> dict[str, Any]:
     """Print the table; its rows."""
     shared, alone = measured(BLOCKS), measured(1)
     asleep = SECONDS * BLOCKS
-    print(
-        f"\n{WORKERS} workers of {BLOCKS} blocks, {asleep * 1e3:.0f} ms of work each ({shared['even'] / asleep:.2f} even)"
-    )
+    print(f"\n{WORKERS} workers x {BLOCKS} blocks, {asleep * 1e3:.0f} ms each (even: {shared['even'] / asleep:.2f})")
     print(f"{'work':20} {'of even':>12} {'one block each':>15}")
     for name, taken in shared.items():
         mark = "" if taken <= GOAL * shared["even"] else "!"

@@ -14,7 +14,7 @@ import tilewise as tw
 from tests.engine.threads import Threads, start, steps
 from tilewise import engine
 from tilewise.array.session import current_session
-from tilewise.engine import ray_address
+from tilewise.engine.network import ray_address
 
 LOCK = threading.Lock()
 

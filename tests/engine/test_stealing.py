@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 import tilewise as tw
 from tests.engine.threads import Threads, process_of, start, steps
 from tilewise import engine
+from tilewise.engine.network.wire import Wire
 from tilewise.errors import PerformanceWarning
+from tilewise.layout import DRIVER
 
 BLOCKS, SECONDS = 8, 0.03  # of each worker, of each block that takes long
 
@@ -75,6 +78,31 @@ def test_quick_blocks_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         np.testing.assert_allclose(np.asarray(x), steps(start(), 4))
         counters: Any = session.cluster.counters  # type: ignore[union-attr]
         assert counters.stolen_blocks == 0 and counters.network_bytes == counters.predicted_bytes
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_all_hand_out_all_they_can(seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody gives half of its blocks away, idle or not, also to those who wait for it: no bit changes."""
+    monkeypatch.setattr("tilewise.engine.stealing.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("tilewise.engine.stealing.WORTH", 0.0)
+    monkeypatch.setattr(Wire, "idle", lambda self: sorted(w for w in self.links if w != DRIVER))
+
+    def run(engine: str) -> tuple[list[Any], Any]:
+        with tw.session(engine=engine, workers=3) as session:
+            layouts = nullcontext() if seed is None else tw.testing.random_layouts(seed)
+            with layouts:
+                x = steps(tw.asarray(start()).relayout(0), 3)
+                z = (x - x.mean(0)) / x.std(0)
+                made = [z, z.T @ z, np.exp(x[:, ::-1]).cumsum(0), tw.sort(x, axis=0), x[x[:, 0] > 0].sum(0)]
+                got = [np.asarray(v) for v in tw.evaluate(*made)]
+            assert session.cluster is not None
+            return got, session.cluster.counters
+
+    (got, counters), (want, apart) = run("threads"), run("virtual")
+    for a, b in zip(got, want, strict=True):
+        assert a.tobytes() == b.tobytes() and a.strides == b.strides
+    assert counters.stolen_blocks > 10 and not counters.replays
+    assert counters.network_bytes == apart.network_bytes
 
 
 def test_errors_and_losses_while_others_help() -> None:

@@ -21,12 +21,13 @@ from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
 from tilewise.backend import chosen
 from tilewise.compiler import mesh as mesh_compiler
-from tilewise.config import Settings, config
+from tilewise.config import Settings, config, current
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf, walk
 from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, moves
+from tilewise.observe.progress import showing
 from tilewise.ops.const import Const
 from tilewise.ops.move import pin
 from tilewise.plan.blocks import Spec
@@ -99,7 +100,7 @@ def whole(remote: Remote) -> np.ndarray[Any, Any]:
         return moves(x.layout, OnDriver(), x.shape, x.cluster.mesh).bytes(x.dtype.itemsize)
 
     near = min((remote, *(x for x in remote.copies if not x.dropped)), key=crossing)
-    with moving(remote.cluster, crossing(near)):
+    with showing(current().progress), moving(remote.cluster, crossing(near)):
         return near.whole()
 
 

@@ -19,12 +19,12 @@ from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
+from tilewise.engine.network.sending import packed_plan
 from tilewise.engine.recovery.replay_log import Entry
 from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
-from tilewise.engine.sending import packed_plan
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message

@@ -34,6 +34,8 @@ from tilewise.store.base import Sink
 
 T = TypeVar("T")
 
+TOLD_SECONDS = 0.5  # between two words to the driver about a run
+
 
 class Report(NamedTuple):
     """What the workers of a host did in a run, or those of all hosts."""
@@ -314,6 +316,7 @@ class ServedHost(Host):
 
     def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Wire) -> None:
         self.known: dict[int, Exchanges] = {}
+        self._told = 0.0  # when the driver last heard how far a run is
         # Under a limit of memory nobody has room for blocks of others.
         shares = mesh.blocks > 1 and memory is None
         self.sharing = Sharing(transport, self.known) if shares else None
@@ -324,7 +327,14 @@ class ServedHost(Host):
         super().reset(workers)
         self.known.clear()
         for w in self.workers.values():
-            w.sharing = self.sharing
+            w.sharing, w.reached = self.sharing, self._reached
+
+    def _reached(self, done: int, total: int, nbytes: int) -> None:
+        """Tell the driver now and then how far a long run is."""
+        now = time.monotonic()
+        if now > self._told + TOLD_SECONDS:
+            self._told = now
+            self.transport.reached(done, total, nbytes)
 
     def learn(self, number: int, plan: Exchanges | Shares | bytes) -> None:
         """Keep a plan, for blocks of others as well."""
@@ -343,6 +353,7 @@ class ServedHost(Host):
                 self.known.pop(n, None)
 
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
+        self._told = time.monotonic()
         if self.sharing is None:
             return super()._run(start, tag, scattered)
         self.sharing.begin()

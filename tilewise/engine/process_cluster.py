@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from tilewise import events
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost
-from tilewise.engine.network.wire import ANSWER, CALL, EPOCH
+from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, REACHED
 from tilewise.engine.recovery.worker_errors import Failure, PackedFailure
 from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.layout import DRIVER, Mesh
@@ -41,11 +42,18 @@ class Lines(Links):
         super().__init__(DRIVER, secret)
         self.answers: dict[tuple[int, int], Any] = {}
         self.awaited: set[tuple[int, int]] = set()
+        self.reached: dict[int, tuple[int, int, int]] = {}  # by host: steps done, all steps, bytes that came
 
     def arrived(self, who: int, message: Any) -> None:
         """Keep the answers that somebody waits for."""
+        if message[0] == REACHED:
+            self.reached[who] = message[1:]
+            done, total, _ = min(self.reached.values())
+            events.activity.reach("step", done, total, sum(nbytes for *_, nbytes in self.reached.values()))
+            return
         kind, number, answer = message
         assert kind == ANSWER, message
+        self.reached.pop(who, None)
         if (who, number) in self.awaited:
             self.answers[who, number] = answer
 

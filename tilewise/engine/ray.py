@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend import threads as thread_pool
-from tilewise.engine import Options, ray_address
+from tilewise.engine import Options
 from tilewise.engine.footprint import Footprint
 from tilewise.engine.host import ServedHost
+from tilewise.engine.network import ray_address
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.wire import Wire
 from tilewise.engine.process_cluster import WiredCluster

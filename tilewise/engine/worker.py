@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -77,6 +77,7 @@ class Worker:
         self.network_bytes = self.read_bytes = 0  # of the run under way
         self.scattered: list[list[ND]] = []
         self.now: tuple[Start, Prepared] | None = None
+        self.reached: Callable[[int, int, int], None] | None = None  # told after each step, where somebody is far away
         self.sharing: Sharing | None = None  # with other processes, where workers have several blocks
 
     # -- a run of a plan ------------------------------------------------------------------------------------------
@@ -161,6 +162,8 @@ class Worker:
         """Run steps on every block."""
         for k, step in enumerate(learned.steps(run, backend)):
             self._each_block(learned, step, run.first + k)
+            if self.reached is not None:
+                self.reached(run.first + k + 1, len(learned.plan.steps), self.network_bytes + self.read_bytes)
 
     def _each_block(self, learned: Prepared, step: WorkerStep, index: int, inner: int = -1) -> None:
         """One step, on all blocks of this worker, or once where they share its result."""

@@ -14,6 +14,7 @@ from tilewise.records import dataclass
 from tilewise.store import pool
 
 EXCHANGES_SHOWN = 10
+TIMED = ("pass", "call", "write", "exchange", "gather", "read", "spill", "store", "stolen")  # what a worker does
 
 
 @dataclass
@@ -45,6 +46,21 @@ class ExchangeRow:
     where: str
     pieces: int = 0
     bytes: int = 0
+
+
+@dataclass
+class WorkerRow:
+    """What one worker did: seconds of work, of exchanges and files, and with nothing to do; bytes that came or went."""
+
+    worker: int
+    busy_seconds: float = 0.0
+    exchange_seconds: float = 0.0
+    disk_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    network_bytes: int = 0  # that came from other workers
+    read_bytes: int = 0
+    spilled_bytes: int = 0
+    stolen_bytes: int = 0  # of blocks that others computed for it, both ways
 
 
 @dataclass
@@ -105,6 +121,49 @@ class Profile:
                 row.bytes += e.bytes
                 row.flops += e.flops
         return sorted(rows.values(), key=lambda r: -r.seconds)
+
+    @property
+    def workers(self) -> list[WorkerRow]:
+        """By worker, what the timeline says of it.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=2), tw.profile() as p:
+        ...     total = float(tw.asarray([1.0, 2.0, 3.0, 4.0]).sum())
+        >>> [row.worker for row in p.workers], sum(row.network_bytes for row in p.workers) == p.network_bytes
+        ([0, 1], True)
+        """
+        rows: dict[int, WorkerRow] = {}
+        ends: dict[int, float] = {}
+        for e in sorted(self.timeline, key=lambda e: e.start):
+            if e.kind not in TIMED:
+                continue
+            row = rows.setdefault(e.worker, WorkerRow(e.worker))
+            seconds = e.end - e.start
+            if e.kind in ("pass", "call", "write"):
+                row.busy_seconds += seconds
+            elif e.kind in ("read", "spill", "store"):
+                row.disk_seconds += seconds
+            elif e.kind != "stolen":
+                row.exchange_seconds += seconds
+            row.network_bytes += e.bytes if e.kind in ("exchange", "gather") else 0
+            row.read_bytes += e.bytes if e.kind == "read" else 0
+            row.spilled_bytes += e.bytes if e.kind == "spill" else 0
+            row.stolen_bytes += e.bytes if e.kind == "stolen" else 0
+            row.idle_seconds += max(0.0, e.start - ends.get(e.worker, self._start))
+            ends[e.worker] = max(e.end, ends.get(e.worker, self._start))
+        for worker, row in rows.items():
+            row.idle_seconds += max(0.0, self._start + self.seconds - ends[worker])
+        return [rows[w] for w in sorted(rows)]
+
+    @property
+    def stolen_bytes(self) -> int:
+        """Bytes that moved because idle workers computed blocks of busy ones; no part of `network_bytes`."""
+        return sum(e.bytes for e in self.timeline if e.kind == "stolen")
+
+    @property
+    def retries(self) -> int:
+        """How often workers were lost and brought back."""
+        return sum(e.kind == "retry" for e in self.timeline)
 
     @property
     def exchanges(self) -> list[ExchangeRow]:
@@ -188,6 +247,19 @@ class Profile:
             lines.append(f"{x.bytes:>26,} bytes  {x.name} {x.where}".rstrip())
         for where, moved in list(self.needed.items())[:EXCHANGES_SHOWN]:
             lines.append(f"{moved:>26,} bytes  needed by {where}")
+        if len(workers := self.workers) > 1:
+            lines.append(
+                f"{'worker':>8} {'busy ms':>9} {'exchange':>9} {'disk':>7} {'idle':>8} {'bytes':>13} {'stolen':>11}"
+            )
+            for w in workers:
+                times = (w.busy_seconds, w.exchange_seconds, w.disk_seconds, w.idle_seconds)
+                busy, moving, disk, idle = (1e3 * t for t in times)
+                lines.append(
+                    f"{w.worker:>8} {busy:>9.1f} {moving:>9.1f} {disk:>7.1f} {idle:>8.1f} {w.network_bytes:>13,} "
+                    f"{w.stolen_bytes:>11,}"
+                )
+        if self.retries:
+            lines.append(f"lost workers were brought back {self.retries} times")
         if len(peaks := self.worker_peaks) > 1:
             each = ", ".join(f"{peaks[w]:,}" for w in sorted(peaks))
             lines.append(f"peak bytes of workers: {each}")

@@ -1,6 +1,7 @@
 """Progress: evaluations over a second say so. In: what engines note in `events.activity`. Out: a line on the terminal.
 
-A thread looks every half second; it is started by the first evaluation, only if standard error is a terminal.
+A thread looks every half second; it is started by the first evaluation, only if standard error is a terminal or shown
+in a notebook.
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ def watch() -> None:
     global _watcher, _no_terminal
     if sys.stderr is _no_terminal or (_watcher is not None and _watcher.is_alive()):
         return
-    if sys.stderr is None or not sys.stderr.isatty():
+    if sys.stderr is None or not (sys.stderr.isatty() or in_notebook()):
         _no_terminal = sys.stderr
         return
     _watcher = threading.Thread(target=_look, name="tilewise progress", daemon=True)
     _watcher.start()
+
+
+def in_notebook() -> bool:
+    """Whether what is written to standard error is shown in a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def begin() -> bool:
@@ -37,6 +44,7 @@ def begin() -> bool:
     if events.activity.began:
         return False
     watch()
+    events.activity.reach("", 0, 0, 0)
     events.activity.began = time.perf_counter()
     return True
 
@@ -64,7 +72,20 @@ def line(now: float) -> str | None:
         return None
     if activity.loop:
         return _iterations(activity.iterations, activity.loop, now - activity.began)
+    if activity.parts:
+        return _parts(activity.what, activity.part, activity.parts, activity.bytes, now - activity.began)
     return f"tilewise: step {activity.done + 1} of {activity.total}, {now - activity.began:.1f} s"
+
+
+def _parts(what: str, done: int, total: int, nbytes: int, taken: float) -> str:
+    """Of blocks that take turns, or steps on workers.
+
+    >>> _parts("block", 30, 120, 3_000_000_000, 2.0)
+    'tilewise: block 31 of 120, 3.0 GB, 2.0 s, about 6.0 s left'
+    """
+    moved = f", {nbytes / 1e9:.1f} GB" if nbytes >= 1e8 else f", {nbytes / 1e6:.1f} MB" if nbytes >= 1e5 else ""
+    left = f", about {taken * (total - done) / done:.1f} s left" if done else ""
+    return f"tilewise: {what} {min(done + 1, total):,} of {total:,}{moved}, {taken:.1f} s{left}"
 
 
 def _iterations(done: int, total: int, taken: float) -> str:

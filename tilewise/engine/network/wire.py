@@ -26,6 +26,7 @@ EPOCH = 4  # epoch, from the driver: everything older is void
 IDLE = 5  # epoch, whether: the process that sends this has nothing to do, or has again
 JOB = 6  # epoch, ticket, what to compute for the sender, pieces
 DONE = 7  # epoch, ticket, pieces
+REACHED = 8  # steps done, all steps, bytes that came: to the driver
 IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
 
@@ -118,8 +119,8 @@ class Wire(Links):
         """Wait until something comes; after a while, ask others for work, and do what they give."""
         if self.helps is None:
             self.progress()
-        elif self._jobs:
-            self.do_jobs()
+        elif self.do_jobs():
+            return
         elif self._said:
             self.progress()
         elif not self.progress(IDLE_SECONDS):
@@ -143,13 +144,15 @@ class Wire(Links):
         self._idle.clear()
         return found
 
-    def do_jobs(self) -> None:
-        """Compute what others have handed to this process, and ask for more."""
+    def do_jobs(self) -> bool:
+        """Compute what others have handed to this process, and ask for more; whether there was anything."""
+        found = bool(self._jobs)
         while self._jobs:
             assert self.helps is not None
             self.helps(*self._jobs.popleft())
             if self._said and not self._jobs:
                 self._say(True)
+        return found
 
     def waits_for(self, process: int, epoch: int, run: int) -> bool:
         """Whether results of another process may still come."""
@@ -180,6 +183,12 @@ class Wire(Links):
                 self.post(DRIVER, (ANSWER, call.number, result))
             except PeerLost:
                 self._over = True
+
+    def reached(self, done: int, total: int, nbytes: int) -> None:
+        """Tell the driver how far this process is."""
+        if not self._over:
+            with suppress(PeerLost):
+                self.post(DRIVER, (REACHED, done, total, nbytes))
 
     def arrived(self, who: int, message: Any) -> None:
         """Sort what comes."""

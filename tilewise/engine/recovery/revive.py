@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from tilewise import events
 from tilewise.engine.host import Copied
 from tilewise.engine.hosts import Hosts, Mark, WorkerLost
 from tilewise.engine.recovery.copies import packed, unpacked
@@ -223,6 +224,7 @@ class Recovery(Hosts):
 
     def _revive(self) -> None:
         """Replace lost workers, restore what was copied, and run again what came after (plans are deterministic)."""
+        began = time.perf_counter()
         self.disregard([f for futures in self.under_way.values() for f in futures])
         self.under_way.clear()
         self.restart()
@@ -241,5 +243,7 @@ class Recovery(Hosts):
             gone = unneeded
             self._settle(RUNS_AHEAD)
         self.dead.extend(gone)
+        if events.listeners:
+            events.emit(events.Event("retry", "lost workers", began, time.perf_counter()))
         if copied:
             self._start_copy()  # at once, so that there are two of everything again

@@ -62,7 +62,9 @@ class Saved:
 
 def write_blocks(path: str, values: Mapping[int, Parts]) -> int:
     """Write the blocks of a worker by key, and bring them to the disk: how many bytes."""
-    table, blocks, at = [], [], 0
+    table: list[list[Any]] = []
+    blocks: list[memoryview] = []
+    at = 0
     for key, parts in values.items():
         for block, x in parts.items():
             axes = sorted(range(x.ndim), key=lambda axis, x=x: -abs(x.strides[axis]))  # type: ignore[misc]

@@ -9,12 +9,14 @@ by block, and lies in their piles.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise import events
 from tilewise.engine.collectives import Participant
 from tilewise.engine.stream.crossing import Talk, even_parts, sent
 from tilewise.engine.stream.values import Values
@@ -53,6 +55,9 @@ def run_collective(shares: Shares, worker: int, loop: int, step: Exchange, value
         else:
             yield from _evened(shares, worker, step.pos, layout.axis, blocks, orders[worker], values)
         values.counters.spilled_bytes += pile.written
+        if events.listeners:
+            now = time.perf_counter()
+            events.emit(events.Event("spill", "what blocks send to each other", now, now, pile.written))
         values.counters.restored_bytes += pile.taken_bytes
     values.blocks.release(("a collective",))
 

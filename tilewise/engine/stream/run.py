@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import events
 from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
 from tilewise.engine.prepared import contributes_nothing, has_nothing
@@ -68,15 +69,19 @@ class Share:
         self.shares, self.worker, self.values, self.backend = shares, worker, values, backend
         self.streams, self.plan = shares.of[worker], shares.streams.plan
         self.consts = {pos: values.there[pos] for pos in self.plan.consts}
+        self.reached = 0, 0  # blocks of all loops that are done, and how many there are
 
     def run(self) -> Talk[None]:
         """All loops, one after the other."""
         values, shares = self.values, self.shares
         given = sum(self.plan.specs[x].nbytes for x in self.streams.here if x not in shares.held)
         values.blocks.reserve(("leaves that are arrays",), given)
+        total, done = sum(len(loop.order) for loop in self.streams.loops if loop.steps), 0
         for k, loop in enumerate(self.streams.loops):
             if shares.workers > 1:
                 yield from brought(shares, self.worker, k, values)
+            self.reached = done, total
+            done += len(loop.order) if loop.steps else 0
             if loop.once:
                 self._once(loop)
             if loop.steps:
@@ -116,6 +121,9 @@ class Share:
         for block, after in zip(loop.order, (*loop.order, None)[1:], strict=True):
             assert taken is not None
             arrays = taken.wait()
+            done, total = self.reached
+            events.activity.reach("block", done, total, values.counters.read_bytes)
+            self.reached = done + 1, total
             ahead = None if after is None or not streams.ahead else values.take(loop, after, taken)
             store.reserve(("a block",), work)
             made, nothing = self._block(loop, steps, block, arrays)

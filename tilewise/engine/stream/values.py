@@ -182,7 +182,10 @@ class Values:
             self.counters.written_bytes += array.nbytes
         elif isinstance(target, Spilled):
             self.counters.spilled_bytes += array.nbytes
+            began = time.perf_counter()
             target.write(box, array)
+            if events.listeners:
+                events.emit(events.Event("spill", "blocks", began, time.perf_counter(), array.nbytes))
         else:
             assert isinstance(target, np.ndarray)
             target[within(box, tuple((0, n) for n in target.shape))] = array
