@@ -263,7 +263,7 @@ def ours(kind: str, program: Program, path: str, memory: str) -> dict[str, Any]:
         before = disk_bytes(pids or [os.getpid()])
         with Peak(lambda: pids) as peak:
             began, used = time.perf_counter(), time.process_time()
-            got = program.run(tw, tw.open(path))
+            got = program.run(tw, tw.open(path, "x" if path.endswith(".h5") else None))
             if program.large:
                 got.store(target, overwrite=True)
             else:
