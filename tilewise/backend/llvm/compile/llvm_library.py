@@ -108,13 +108,13 @@ class Library:
             return self._machines[cpu, level]
         name = cpu.encode() or self._said("GetHostCPUName")[1]
         listed = b"" if cpu else self._said("GetHostCPUFeatures")[1]
-        features = b",".join(sorted((f for f in listed.split(b",") if f), key=lambda f: f[1:]))
+        flags: list[bytes] = sorted((flag for flag in listed.split(b",") if flag), key=lambda flag: flag[1:])
         triple = self._said("GetProcessTriple")[1]
         target, wrong = self._said("GetTargetFromTriple", triple)
         if not target:
             raise RuntimeError(wrong.decode())
         options = (level, _RELOCATION, _CODE_MODEL, 0, 0, b"")
-        machine = self._call["CreateTargetMachine"](target, triple, name, features, *options)
+        machine = self._call["CreateTargetMachine"](target, triple, name, b",".join(flags), *options)
         if not machine:
             raise RuntimeError(f"LLVM cannot make code for {name.decode()}")
         data = self._call["CreateTargetMachineData"](machine)
