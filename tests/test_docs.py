@@ -116,7 +116,11 @@ def screen_lines(text: str) -> int:
     return sum(-(-len(line) // SCREENS[1]) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "design").glob("*.md")), ids=name_of)
+# The index grows by a line with every record.
+RECORDS = sorted(p for p in (ROOT / "docs" / "design").glob("*.md") if p.name != "0000-index.md")
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=name_of)
 def test_a_design_record_has_two_screens_at_most(path: Path) -> None:
     assert screen_lines(path.read_text()) <= SCREENS[0]
 
