@@ -74,7 +74,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if foreign(other) else _unlike(ufunc, op, self, other)
-                if size >= LEAST_BYTES and exact and promotion.begins(sites.spot(1).place):
+                if size >= LEAST_BYTES and exact and not promotion.asleep() and promotion.begins(sites.spot(1).place):
                     return promoted(pair(ufunc, self, other))
                 if size >= REUSE_BYTES:
                     if sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, b):
@@ -145,7 +145,12 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                 a: Any = self._nd
                 size = a.nbytes
                 if size < LEAST.eager_bytes or size < current().eager_bytes:
-                    if size >= LEAST_BYTES and exact and promotion.begins(sites.spot(1).place):
+                    if (
+                        size >= LEAST_BYTES
+                        and exact
+                        and not promotion.asleep()
+                        and promotion.begins(sites.spot(1).place)
+                    ):
                         return promoted(pair(ufunc, other, self))
                     if size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, other):
                         ufunc(other, a, out=a)

@@ -59,9 +59,13 @@ class Promotion:
             quiet = self.start is None and not self.starts
             self._allowance.value = (FOREVER if self.refused >= TRIES else LONG - 1) if quiet else 0
 
-    def begins(self, place: Place) -> bool:
-        """Whether to record from here on."""
+    def asleep(self) -> bool:
+        """Count an operator: whether recording begins with it nowhere."""
         self.count += 1
+        return self.start is None and not self.starts and (self.count < LONG or self.refused >= TRIES)
+
+    def begins(self, place: Place) -> bool:
+        """Whether to record from here on (of an operator that was counted)."""
         if self.start is not None:
             return True
         if place not in self.starts and (self.count < LONG or self.refused >= TRIES):
