@@ -35,20 +35,11 @@ from tilewise.python.types import MOST, Num, ints, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import (
-    arithmetic,
-    builtin_functions,
-    lists,
-    math_functions,
-    recursion,
-    sequences,
-    signatures,
-    values,
-    written,
-)
+from tilewise.python import arithmetic, lists, recursion, signatures, values
 from tilewise.python.arrays import functions
 from tilewise.python.host import library as host_library
 from tilewise.python.host import state
+from tilewise.python.standard import builtin_functions, math_functions, sequences, written
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}

@@ -11,8 +11,9 @@ from tilewise.python.types import LENGTH, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, builtin_functions, lists, values
+from tilewise.python import arithmetic, lists, values
 from tilewise.python.arrays import elementwise, subscripts
+from tilewise.python.standard import builtin_functions
 
 
 def unpacked(lo: Statements, found: Array | Lazy, count: int, line: int) -> Value:

@@ -33,9 +33,10 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, builtin_functions, calls, conditions, lists, values
+from tilewise.python import arithmetic, calls, conditions, lists, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
 from tilewise.python.host import library as host_library
+from tilewise.python.standard import builtin_functions
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
                 "single": "float32", "intp": "int64", "int_": "int64", "uint": "uint64", "ubyte": "uint8",

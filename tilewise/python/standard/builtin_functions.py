@@ -27,10 +27,11 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, lists, sequences, values, written
+from tilewise.python import arithmetic, calls, conditions, lists, values
 from tilewise.python.arrays import elementwise, functions
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
+from tilewise.python.standard import sequences, written
 
 
 def call(lo: Statements, name: str, args: list[Value], options: dict[str, Value], node: ast.Call) -> Value:

@@ -14,8 +14,9 @@ from tilewise.python.types import PY_BOOL, PY_FLOAT, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, builtin_functions, calls, written
+from tilewise.python import arithmetic, calls
 from tilewise.python.host import calling
+from tilewise.python.standard import builtin_functions, written
 
 _LIBM = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "

@@ -1,0 +1,1 @@
+"""Functions of Python itself: builtins, math, sums and extremes of several."""
