@@ -354,8 +354,8 @@ def _compared(st: State, fn: str, a: ir.Expr, b: ir.Expr) -> State | None:
         return None
     p, q = linear(a), linear(b)
     if p is not None and q is not None:
-        for one, other in ((p, q), (q, p)) if fn == "equal" else ((p, q),):
-            if (apart := _apart(less(other, one))) is not None:
+        for first, second in ((p, q), (q, p)) if fn == "equal" else ((p, q),):
+            if (apart := _apart(less(second, first))) is not None:
                 made = made.above(apart[0], apart[1], gap - apart[2])
     return made
 

@@ -33,7 +33,7 @@ def private(program: ir.Program) -> ir.Program:
     for place, live in _live_after_allocations(program).items():
         if any(place in shown.get(n, ()) for n in live - {place}):
             places.discard(place)
-    return replace(program, body=_marked(program.body, places))
+    return replace(program, body=_marked(program.body, places, False))
 
 
 def _shown(every: list[ir.Stmt], places: set[str]) -> dict[str, set[str]]:
@@ -115,10 +115,12 @@ def _live_after_allocations(program: ir.Program) -> dict[str, Names]:
     return found
 
 
-def _marked(block: ir.Block, places: set[str]) -> ir.Block:
+def _marked(block: ir.Block, places: set[str], inside: bool) -> ir.Block:
+    """Only inside of loops: elsewhere nothing is gained, and the order in which memory goes back would be another."""
     out: list[ir.Stmt] = []
     for s in block:
-        inner = {n: _marked(getattr(s, n), places) for n in BLOCKS.get(type(s), ())}
+        deeper = inside or isinstance(s, ir.For | ir.Loop)
+        inner = {n: _marked(getattr(s, n), places, deeper) for n in BLOCKS.get(type(s), ())}
         s = replace(cast(Any, s), **inner) if inner else s
-        out.append(replace(s, private=True) if isinstance(s, ir.Alloc) and s.array in places else s)
+        out.append(replace(s, private=True) if inside and isinstance(s, ir.Alloc) and s.array in places else s)
     return tuple(out)

@@ -159,16 +159,16 @@ class _Maker:
         changed = {*names_set(s.body), *self._lengths(s.body)}
 
         def inside(head: State) -> State | None:
-            now = narrowed(head.without([s.name]), ir.Var(s.name, ir.INT), low, high)
+            now = head.without([s.name])
             for e, gap, rising in ((s.start, 0, True), (s.stop, 1, False)):
                 up = rising == (step[0] > 0)
-                if now is None or not (step[0] > 0 or step[1] < 0) or (form := linear(e)) is None or len(form[0]) != 1:
+                if not (step[0] > 0 or step[1] < 0) or (form := linear(e)) is None or len(form[0]) != 1:
                     continue
                 ((key, times),) = form[0].items()
                 if times != 1 or key in changed or key == s.name:
                     continue
                 now = now.above(s.name, key, form[1] + gap) if up else now.above(key, s.name, gap - form[1])
-            return now
+            return narrowed(now, ir.Var(s.name, ir.INT), low, high)
 
         body, after = self._repeated(s, s.body, before, inside)
         made: ir.Stmt = s
