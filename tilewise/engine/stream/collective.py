@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -169,9 +170,9 @@ class _Blocks:
             at = (address(piece) - address(array)) // array.itemsize
             plain = flat and piece.flags.c_contiguous and array.flags.c_contiguous
             if plain and at >= 0 and at + piece.size <= array.size:
-                ((begin, end),) = self.values.streams.box(x, block)
-                if end - begin == array.size:
-                    return _Slice(pos, ((begin + at, begin + at + piece.size),))
+                (held,) = self.values.streams.box(x, block)
+                if isinstance(held, tuple):
+                    return _Slice(pos, ((held[0] + at, held[0] + at + piece.size),))
         return None
 
     def round(self, orders: Sequence[Sequence[int]], worker: int, width: int) -> Talk[None]:
@@ -183,7 +184,7 @@ class _Blocks:
             outbox = self.begun(own[k]).outbox if k < len(own) else None
             if outbox is not None:
                 b = own[k]
-                boxes[b] = self.pile.put([outbox[r] if r != b else [] for r in own], lambda p, b=b: self._slice(p, b))
+                boxes[b] = self.pile.put([outbox[r] if r != b else [] for r in own], partial(self._slice, block=b))
             if len(orders) == 1:
                 continue
             inbox = yield [
