@@ -85,7 +85,8 @@ class Array(metaclass=ArrayClass):
         nd: ND = np.ndarray(shape, dtype, buffer, offset, strides, order)
         if buffer is None:
             return from_buffer(nd)
-        return on_memory(nd)
+        made: Array = on_memory(nd)
+        return made
 
     # -- metadata: never computes, except where a mask decides a length --------------------------------------------
 
