@@ -31,16 +31,17 @@ class SummedCells:
 
     def begin(self) -> None:
         """Start a task."""
-        if self.keys is None and isinstance(self.table, dict):
-            self.table.clear()
+        if isinstance(self.table, dict):  # what an earlier task has added is its own
+            for key in [k for k in self.table if (self.keys is None or k in self.keys) and k not in self.starts]:
+                del self.table[key]
         for key, start in self.starts.items():
             self.table[key] = start
 
     def found(self) -> dict[Any, Any]:
         """What a task left in the cells that it changed."""
-        held, keys = _held(self.table), self.keys
-        none = object()
-        return {k: held[k] for k in (held if keys is None else keys) if held[k] is not self.starts.get(k, none)}
+        keys, none = self.keys, object()
+        held = {k: v for k, v in _held(self.table).items() if keys is None or k in keys}
+        return {k: v for k, v in held.items() if v is not self.starts.get(k, none)}
 
 
 def merge_cells(cells: Sequence[tuple[Any, str, Any]], parts: Sequence[dict[Any, Any]]) -> None:
