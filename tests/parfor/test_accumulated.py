@@ -11,7 +11,7 @@ import pytest
 
 import tilewise as tw
 from tests.parfor.test_run import same
-from tilewise.parfor.late import combine_late
+from tilewise.parfor.reductions.late import combine_late
 
 
 class Tally:

@@ -1,6 +1,6 @@
 """Cells of lists, dicts and instances that are accumulated. In: containers, operators. Out: what a task found, merged.
 
-A task starts with neutral elements in these cells, as with arrays (reduce.py), in a process that has its own copy of
+A task starts with neutral elements in these cells, as with arrays (combine.py), in a process that has its own copy of
 the container. What it leaves there is brought into the cells of the container in the order of tasks.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.reductions.combine import combine, start_of
 
 
 def _table(container: Any) -> Any:
