@@ -28,6 +28,10 @@ acc = Acc(); accs = [Acc() for _ in range(20)]; one = [acc] * 20; held = [accs[3
 lists = [[] for _ in range(20)]; again = [lists[0]] * 20; dicts = [{} for _ in range(20)]
 mixed = [1, "a", 2.5]; cplx = np.zeros(30, dtype=complex)
 def store(a, i, v): a[i] = v
+class Own:
+    @staticmethod
+    def max(a, b): return a - b
+own = Own()
 bound = functools.partial(store, y)
 """
 AFTER = "print(s, least, count, y)\n"
@@ -79,6 +83,10 @@ REDUCTION_ROWS = [
                 "least = min(x[i], least, key=abs)",
                 "least = least if least <= x[i] else x[i]",
                 "least = min(least * 2, x[i])",
+                "least = own.max(least, x[i])",
+                "min = lambda a, b: a - b\nleast = min(least, x[i])",
+                "accs[i].total = A\naccs[i].total[0] = i",
+                "acc.total += x[i]\nacc.total = A\nacc.total[0] = i",
                 "L[0] = min(x[i], L[0])",
                 "y[0] = min(x[i], y[0])",
                 "y = y + x * i\nz[i] = y[0]",

@@ -11,7 +11,7 @@ import pytest
 
 import tilewise as tw
 from tests.parfor.test_run import same
-from tilewise.parfor.late import combine_late
+from tilewise.parfor.reductions.late import combine_late
 
 
 class Tally:
@@ -24,19 +24,21 @@ class Tally:
 
 def containers(x: Any, n: int, workers: int) -> Any:
     table, missing, counted = dict.fromkeys("abc", 2), collections.defaultdict(float), collections.Counter({7: 1})
+    fresh: Any = collections.Counter(old=3)
     numbers, cells, tally, sums = {9: 5.0}, [1.0, 2.5, -0.0], Tally(), np.zeros(4)
     grown: list[list[float]] = [[] for _ in range(n)]
     for i in tw.parfor(range(n), mode="processes", workers=workers):
         table["abc"[i % 3]] += i
         missing[(n - i) % 5] += x[i]
         counted[i % 4] += 1
+        fresh["new"] += 2
         numbers[i % 3] = numbers.get(i % 3, 0) + x[i]
         cells[i % 2] *= 2.0
         tally.count += 1
         tally.add(x[i] * tally.scale)
         np.add.at(sums, [i % 4, 0], 2.0)
         grown[i].append(x[i])
-    found = [list(d.items()) for d in (table, missing, counted, numbers)]  # new keys in the order of the loop
+    found = [list(d.items()) for d in (table, missing, counted, fresh, numbers)]  # new keys in the order of the loop
     return found, [str(c) for c in cells], list(vars(tally).items()), sums, grown
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewise.parfor.merge import all_zero, changes, merged
-from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.reductions.combine import combine, start_of
 
 SHAPE = (60, 55)
 

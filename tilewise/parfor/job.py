@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.parfor.reduce import start_of
+from tilewise.parfor.reductions.combine import start_of
 from tilewise.parfor.streams import Streams
 
 MISSING = object()  # the value of a name that has none
@@ -107,7 +107,7 @@ class Job:
     generator: str | None  # the name of the generator of each iteration
     where: str  # file and line of the loop
     target: str  # the text of the loop's variable
-    cells: list[tuple[Any, str, tuple[Any, ...] | None]] = field(default_factory=list)  # accumulated (accumulated.py)
+    cells: list[tuple[Any, str, tuple[Any, ...] | None]] = field(default_factory=list)  # accumulated
     checked: bool = True  # the iterations are proved to be independent
     merge: str = "memory"  # how results of workers come together: "memory", "file", "cluster"
     threads: int = 1  # of BLAS, per worker

@@ -27,7 +27,6 @@ from tilewise.parfor.bodies.arrays.run import run_arrays
 from tilewise.parfor.bodies.choose import Way, chosen
 from tilewise.parfor.bodies.native import run_native
 from tilewise.parfor.job import MISSING, Job, Results, inside
-from tilewise.parfor.late import notes_of
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
@@ -37,6 +36,7 @@ from tilewise.parfor.plan.inputs import Pattern, patterns
 from tilewise.parfor.plan.optimise import Decision
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
+from tilewise.parfor.reductions.late import notes_of
 from tilewise.parfor.remembered import Start
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams

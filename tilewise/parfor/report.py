@@ -15,10 +15,10 @@ from typing import Any
 
 from tilewise.errors import ParforError, message
 from tilewise.machine import machine
-from tilewise.parfor.accumulated import SummedCells, merge_cells
 from tilewise.parfor.job import Failure, Job, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
-from tilewise.parfor.reduce import combine, combine_all, start_of
+from tilewise.parfor.reductions.cells import SummedCells, merge_cells
+from tilewise.parfor.reductions.combine import combine, combine_all, start_of
 from tilewise.parfor.staging import StagingFolder
 from tilewise.parfor.threads import run_shared
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.errors import ParforError, message
-from tilewise.parfor.late import noted, with_notes
+from tilewise.parfor.reductions.late import noted, with_notes
 from tilewise.parfor.walk.names import assigned, is_parfor
 
 RUN, MISSING = "_tw_run_parfor", "_tw_missing"

@@ -17,7 +17,7 @@ from typing import Any
 
 from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of, unseen
 from tilewise.parfor.partition import partition
-from tilewise.parfor.reduce import combine, combine_all, start_of
+from tilewise.parfor.reductions.combine import combine, combine_all, start_of
 from tilewise.parfor.staging import StagingFolder
 
 LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed

@@ -23,7 +23,7 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.config import current
 from tilewise.parfor.bodies.effort import span_of
 from tilewise.parfor.job import MISSING, Cancelled, Job
-from tilewise.parfor.late import with_notes
+from tilewise.parfor.reductions.late import with_notes
 from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.walk.names import is_parfor

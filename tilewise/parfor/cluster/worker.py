@@ -19,7 +19,7 @@ from tilewise.parfor.cluster.packing import unpacked
 from tilewise.parfor.cluster.pieces import Box, placed
 from tilewise.parfor.job import Cancelled, inside
 from tilewise.parfor.merge import Changes, all_zero, apply, block_of, changes
-from tilewise.parfor.reduce import combine
+from tilewise.parfor.reductions.combine import combine
 from tilewise.parfor.report import Report, TaskRunner, packed
 from tilewise.parfor.staging import StagingFolder
 

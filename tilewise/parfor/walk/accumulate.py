@@ -31,6 +31,7 @@ class Accumulation(NamedTuple):
     target: ast.expr
     op: str
     operands: list[ast.expr]
+    function: ast.expr | None = None  # which is taken to be Python's or NumPy's
     whole: bool = False  # only for integers: with NaN the order of the iterations counts
     default: bool = False  # the target need not be there: `d.get(k, 0)`
     late: bool = False  # for others the later of two that cannot be compared stands: `min(x, target)`
@@ -95,7 +96,7 @@ def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
         if name in FUNCTIONS and len(rest) == 1 and not _inside(target, rest[0]):
             swapped = name in ("max", "min") and not _same(value.args[0], target)
             return Accumulation(
-                target, FUNCTIONS[name], rest, swapped, late=swapped and isinstance(value.func, ast.Name)
+                target, FUNCTIONS[name], rest, value.func, swapped, late=swapped and isinstance(value.func, ast.Name)
             )
     if isinstance(value, ast.IfExp):
         op = _order(value.test, value.body, target) if _same(value.orelse, target) else None
@@ -104,7 +105,7 @@ def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
         op = _order(value.test, value.orelse, target) if _same(value.body, target) else None
         if op is not None:
             strict = isinstance(value.test, ast.Compare) and isinstance(value.test.ops[0], ast.Lt | ast.Gt)
-            return Accumulation(target, "min" if op == "max" else "max", [value.orelse], True, late=strict)
+            return Accumulation(target, "min" if op == "max" else "max", [value.orelse], None, True, late=strict)
     return None
 
 

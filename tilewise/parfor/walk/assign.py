@@ -26,6 +26,7 @@ from tilewise.parfor.walk.values import (
 )
 
 NUMERIC = "buifc"
+ORDERING = ("maximum", "minimum", "fmax", "fmin")
 
 
 class Assign(Calls):
@@ -145,6 +146,8 @@ class Assign(Calls):
     def _accumulates(self, found: Accumulation) -> bool:
         """Record an accumulation; False if the statement is to be followed as any other."""
         target = found.target
+        if found.function is not None and not _orders(self._quietly(found.function).known):
+            return False
         if found.whole and not all(self._is_whole(e) for e in (target, *found.operands)):
             if not found.late or not isinstance(target, ast.Name):
                 return False
@@ -227,10 +230,14 @@ class Assign(Calls):
             return Val(scalar=True, kind=kind) if kind is not None else None
         return None
 
-    def _is_whole(self, node: ast.expr) -> bool:
+    def _quietly(self, node: ast.expr) -> Val:
         self.silent += 1
         value = self.ev(_loaded(node))
         self.silent -= 1
+        return value
+
+    def _is_whole(self, node: ast.expr) -> bool:
+        value = self._quietly(node)
         return value.kind is not None and value.kind in "bui"
 
     def _accumulate_name(self, name: str, found: Accumulation) -> bool:
@@ -265,6 +272,15 @@ class Assign(Calls):
             op = None  # each step would be rounded to an integer
         self.touch_value(target, write=False, op=op)
         self.touch_value(target, write=True, op=op)
+
+
+def _orders(function: Any) -> bool:
+    """Whether it is Python's `max` or `min`, or NumPy's or our own function of two arguments."""
+    if function is max or function is min:
+        return True
+    name = getattr(function, "__name__", "")
+    own = getattr(function, "__module__", None) or ""
+    return name in ORDERING and (function is getattr(np, name) or own.split(".")[0] == "tilewise")
 
 
 def _number(value: Val) -> bool:

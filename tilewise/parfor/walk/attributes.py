@@ -63,10 +63,11 @@ class Attributes(Exprs):
                 self.touch_cells(base, fixed_key(name), write=False)
                 if all([self.memory.constant(o) for o in base.objs]):
                     return self.element(found, base.known.at, name)
-                total: Val | None = None
+                stored: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs))
+                total = Val(objs=stored, anything=any(o.anything for o in base.objs), scalar=not stored)
                 for value in found:
-                    total = join(total, self.value_of(value, name))
-                return total or ANYTHING
+                    total = join(total, replace(self.value_of(value, name), known=Val().known, expr=None))
+                return total
         if base.is_known and base.scalar and isinstance(base.known, np.number | complex | float | int):
             return (
                 replace(NUMBER, kind=base.kind) if name in ("real", "imag") else Val(method=(base, name), scalar=True)

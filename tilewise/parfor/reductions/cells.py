@@ -1,6 +1,6 @@
 """Cells of lists, dicts and instances that are accumulated. In: containers, operators. Out: what a task found, merged.
 
-A task starts with neutral elements in these cells, as with arrays (reduce.py), in a process that has its own copy of
+A task starts with neutral elements in these cells, as with arrays (combine.py), in a process that has its own copy of
 the container. What it leaves there is brought into the cells of the container in the order of tasks.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.reductions.combine import combine, start_of
 
 
 def _table(container: Any) -> Any:
@@ -31,16 +31,17 @@ class SummedCells:
 
     def begin(self) -> None:
         """Start a task."""
-        if self.keys is None and isinstance(self.table, dict):
-            self.table.clear()
+        if isinstance(self.table, dict):  # what an earlier task has added is its own
+            for key in [k for k in self.table if (self.keys is None or k in self.keys) and k not in self.starts]:
+                del self.table[key]
         for key, start in self.starts.items():
             self.table[key] = start
 
     def found(self) -> dict[Any, Any]:
         """What a task left in the cells that it changed."""
-        held, keys = _held(self.table), self.keys
-        none = object()
-        return {k: held[k] for k in (held if keys is None else keys) if held[k] is not self.starts.get(k, none)}
+        keys, none = self.keys, object()
+        held = {k: v for k, v in _held(self.table).items() if keys is None or k in keys}
+        return {k: v for k, v in held.items() if v is not self.starts.get(k, none)}
 
 
 def merge_cells(cells: Sequence[tuple[Any, str, Any]], parts: Sequence[dict[Any, Any]]) -> None:

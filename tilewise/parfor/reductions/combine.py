@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.parfor.late import LATE, NAN, RAN, combine_late
+from tilewise.parfor.reductions.late import LATE, NAN, RAN, combine_late
 
 NEUTRAL: Mapping[str, float] = {"+": 0, "*": 1, "^": 0}
 
