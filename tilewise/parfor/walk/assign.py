@@ -207,7 +207,7 @@ class Assign(Calls):
         self.silent -= 1
         held = [getattr(o.value, "__dict__", {}).get(target.attr) for o in base.objs]
         own = any(runs_when_set(c, target.attr) or runs_when_read(c, target.attr) for c in classes_of(base.objs))
-        if not held or own or base.view is not None or base.anything or None in map(type, held):
+        if not held or own or base.view is not None or base.anything or any(x is None for x in held):
             return False
         if any(o.array or not o.key for o in base.objs) or kind_of_numbers(held) is None:
             return False

@@ -91,8 +91,9 @@ class Cells(Walk):
             for item in base.items:
                 total = join(total, item)
             return total or Val()
-        if base.is_known and base.known is np.s_ and len(parts) == 1 and isinstance(parts[0], Slice):
-            none, (part,) = Val(known=None, scalar=True), parts
+        part = parts[0] if len(parts) == 1 else None
+        if base.is_known and base.known is np.s_ and isinstance(part, Slice):
+            none = Val(known=None, scalar=True)
             return Val(
                 method=(Val(items=(part.start or none, part.stop or none, part.step or none)), "slice"), scalar=True
             )

@@ -44,7 +44,13 @@ from tilewise.parfor.walk.values import (
 )
 
 # Functions whose `at` accumulates.
-ACCUMULATING = {np.add: "+", np.subtract: "+", np.multiply: "*", np.maximum: "max", np.minimum: "min"}
+ACCUMULATING: dict[np.ufunc, str] = {
+    np.add: "+",
+    np.subtract: "+",
+    np.multiply: "*",
+    np.maximum: "max",
+    np.minimum: "min",
+}
 
 
 class LibraryCalls(Functions):
