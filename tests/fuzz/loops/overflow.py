@@ -7,6 +7,7 @@ arguments as they are then. The function is run once more by plain Python with e
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +82,7 @@ def accepted(case: Case, call: int, got: Outcome) -> bool:
     tree = ast.fix_missing_locations(_Watched().visit(ast.parse(case.source)))
     args = case.arguments(call)
     watch = Watch(args)
-    names: dict[str, Any] = {"np": np, "_watch": watch}
+    names: dict[str, Any] = {"math": math, "np": np, "_watch": watch}
     exec(compile(tree, "<loops watched>", "exec"), names)
     run(names["f"], args, traced=True)
     return any(line == got.line and not same_value(list(got.args), then, loose=False) for line, then in watch.found)
