@@ -136,7 +136,8 @@ def selected_bytes(nd: Any, parts: Sequence[Any]) -> int:
 def getitem(self: Array, key: Any) -> Any:
     """self[key]."""
     cell = self._cell
-    if cell.node is None and self._gen == cell.gen:
+    gen = cell.gen  # a view is of this one, whatever other threads and ends of slices with an `__index__` do meanwhile
+    if cell.node is None and self._gen == gen:
         t = type(key)
         if t is tuple:
             if len(key) == 2:  # most keys of most programs: a loop costs more
@@ -163,7 +164,7 @@ def getitem(self: Array, key: Any) -> Any:
                 x = _new(Array)  # on_cell(cell, r), written out
                 x._cell = cell
                 x._nd = r
-                x._gen = cell.gen
+                x._gen = gen
                 x._fixed = False
                 return x
             if type(r) is not _VOID or self._fixed:

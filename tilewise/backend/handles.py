@@ -24,7 +24,7 @@ UNARY = {"neg": "Negative", "abs": "Absolute"}
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")  # in CPython's order
 OBJECTS = (
     "array cell number ndarray float64 float int int64 slice tuple nonetype ellipsis none false zero "
-    "notimplemented object_dtype float64_dtype void dot"
+    "notimplemented float64_dtype dot"
 ).split()
 METHODS = [
     *(f"{r}{name}" for name in BINARY for r in ("", "r", "i")),
@@ -40,8 +40,9 @@ METHODS = [
 ]
 # Numbers: elements below which an operation is done at once, of any dtype and of float64; how many operations on larger
 # arrays of float64 may still be done before a Python function decides about one; lists of memory that is at hand, and
-# how much more of it is kept.
+# how much more of it is kept; how many objects are being let go of inside of one another, and a list of those that wait.
 NUMBERS = ["limit", "limit_float64", "allowance", "free_handles", "free_cells", "room_handles", "room_cells"]
+NUMBERS += ["depth", "later"]
 STATE = {name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS])}  # where each word is in the table
 WORDS = len(STATE)
 FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "matmul", "getitem", "setitem"]
@@ -58,6 +59,7 @@ class Offsets:
     dims: int
     dtype: int
     flags: int
+    number: int  # of a dtype: which one of NumPy's it is
     items: int  # of a tuple
     length: int
     handle_references: int  # weak ones to a handle

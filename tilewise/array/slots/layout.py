@@ -10,20 +10,27 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
+import weakref
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
 
 from tilewise.array.cell import Cell
 from tilewise.array.handle import Array, from_buffer
+from tilewise.array.number import CLASSES
 from tilewise.backend.handles import Offsets
 
 _OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator points to, behind type, name and full name
 _TYPE_OF_DESCRIPTOR = 16
 _OFFSET_OF_MEMBER = 16  # in a PyMemberDef, behind its name and kind
 _NDIM, _DIMS, _DTYPE, _FLAGS = 24, 32, 56, 64  # NumPy: PyArrayObject_fields
+_NUMBER = 28  # NumPy: PyArray_Descr, behind its class and three letters
+_VALUE = 16  # NumPy: of a float64, where CPython's float has it
 _LENGTH = 16  # CPython: PyVarObject
 _FREEING = 48  # CPython: PyTypeObject, behind name and sizes
+OLDEST, NEWEST = (3, 11), (3, 13)  # CPython: versions that this was run on
+NUMPY = 2  # its layouts are the same for all versions that begin so
 _HANDLE = ("_cell", "_nd", "_gen", "_fixed")
 _CELL = ("buf", "node", "gen", "meta_nd", "leaf", "exports", "owner")
 
@@ -34,10 +41,11 @@ def word(address: int) -> int:
 
 
 def usual() -> bool:
-    """Whether objects begin as in CPython with a lock: a count of references, a type."""
+    """Whether this is a CPython with a lock and a NumPy that we know: objects begin with a count and a type."""
+    known = OLDEST <= sys.version_info[:2] <= NEWEST and int(np.__version__.split(".")[0]) == NUMPY
     shared = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     wide = ctypes.sizeof(ctypes.c_void_p) == 8 and sys.byteorder == "little"
-    return sys.implementation.name == "cpython" and wide and not shared and object.__basicsize__ == 16
+    return sys.implementation.name == "cpython" and known and wide and not shared and object.__basicsize__ == 16
 
 
 def found() -> Offsets | None:
@@ -49,14 +57,14 @@ def found() -> Offsets | None:
     items = tuple.__basicsize__
     weak = Array.__weakrefoffset__, Cell.__weakrefoffset__
     immortal = sys.version_info >= (3, 12)
-    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, items, _LENGTH, *weak, immortal)
+    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, _NUMBER, items, _LENGTH, *weak, immortal)
     return at if _checked(at) else None
 
 
 def _slot(cls: type, name: str) -> int:
     """Where a slot lies in an object of a class, as its descriptor says; -1 if that looks otherwise than it should."""
     descriptor = cls.__dict__[name]
-    if word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(cls):
+    if type(descriptor) is not MemberDescriptorType or word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(cls):
         return -1
     return word(word(id(descriptor) + _OF_DESCRIPTOR) + _OFFSET_OF_MEMBER)
 
@@ -82,6 +90,13 @@ def _checked(at: Offsets) -> bool:
         for name, offset in slots:
             if not 16 <= offset <= size - 8 or word(id(sample) + offset) != id(getattr(sample, name)):
                 return False
+    if not all(_whole(*each) for each in ((x, _HANDLE, at.handle_references), (x._cell, _CELL, at.cell_references))):
+        return False
+    kinds = [np.dtype(letter) for letter in np.typecodes["All"]]
+    if any(ctypes.c_int32.from_address(id(d) + at.number).value != d.num for d in kinds):
+        return False
+    if ctypes.c_double.from_address(id(value := CLASSES[np.float64](1.5)) + _VALUE).value != value:
+        return False
     if word(id(nd) + at.dtype) != id(nd.dtype) or word(id(key) + at.length) != len(key):
         return False
     if [word(id(key) + at.items + 8 * k) for k in range(len(key))] != [id(k) for k in key]:
@@ -94,6 +109,19 @@ def _checked(at: Offsets) -> bool:
     if strides != dims + 8 * nd.ndim or dims % 8:  # NumPy has both in one piece of memory
         return False
     return [word(dims), word(dims + 8)] == [3, 5]
+
+
+def _whole(sample: Any, slots: tuple[str, ...], references: int) -> bool:
+    """Whether an object has these slots and weak references, which lie where they should, and nothing else."""
+    cls = type(sample)
+    inside = references > 0  # from CPython 3.12 on, they lie before an object
+    if {*slots, "__weakref__"} != set(cls.__slots__) or cls.__dictoffset__ or cls.__mro__ != (cls, object):
+        return False
+    if cls.__basicsize__ != 16 + 8 * (len(slots) + inside) or references not in (16 + 8 * len(slots), 16, -32):
+        return False
+    before = word(id(sample) + references)
+    reference = weakref.ref(sample)
+    return before == 0 and word(id(sample) + references) == id(reference)
 
 
 def operator_base(name: str) -> int | None:

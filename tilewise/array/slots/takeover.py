@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from tilewise.array.number import CLASSES
 from tilewise.array.schedule.promote import promotion
 from tilewise.backend import NATIVE, chosen, named
 from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, WORDS
-from tilewise.config import LEAST, current
+from tilewise.config import LEAST, current, name_passes
 from tilewise.later import later
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 else:
     layout = later("tilewise.array.slots.layout")
 
+SWITCH = "operators"  # as a name of `without`: Python's functions stay
+name_passes(SWITCH)
 OPERATIONS = 4096  # before the code is fetched: some milliseconds of work
 KEPT = 256  # handles and cells that stay at hand, of 72 and 88 bytes
 MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest numbers, from where more is to be decided
@@ -42,7 +45,8 @@ class Slots:
 
     def __init__(self) -> None:
         self._state = (ctypes.c_uint64 * WORDS)()
-        self._python = {name: Array.__dict__[f"__{name}__"] for name in METHODS}
+        self._python = dict(_own)
+        self._put: dict[str, Any] = {}  # descriptors that are Array's now
         self._addresses: dict[str, int] | None = None
         self._freeing: dict[int, int] = {}  # where a class says who lets go of its objects -> who did
         self.installed = False
@@ -63,9 +67,7 @@ class Slots:
             "false": False,
             "zero": 0,
             "notimplemented": NotImplemented,
-            "object_dtype": np.dtype(object),
             "float64_dtype": np.dtype(np.float64),
-            "void": np.void,
             "dot": np.ndarray.dot,
         }
         self._held = objects | self._python  # the table has their addresses
@@ -75,21 +77,26 @@ class Slots:
 
     def install(self) -> bool:
         """Let the code be the operators of Arrays, if there can be such code here. May take a while."""
-        if self.installed or chosen(current()) != NATIVE:
+        if self.installed or not wanted():
             return self.installed
         if self._addresses is None:
             at = layout.found()
             state = ctypes.addressof(self._state)
             self._addresses = {} if at is None else named(NATIVE).operators(at, state)
             LEAST.follow(self._limit)
+            if self._addresses:  # handles may outlive all modules of the interpreter: the table stays for ever
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         if self._addresses:
-            made = {name: self._descriptor(name) for name in METHODS}
+            # What a program has put in a method's place stays there.
+            own = [name for name, function in self._python.items() if Array.__dict__.get(f"__{name}__") is function]
+            made = {name: self._descriptor(name) for name in own}
             freeing = {layout.freeing(Array): "free_handle", layout.freeing(Cell): "free_cell"}
             if None not in made.values() and None not in freeing:
                 for where, function in freeing.items():
                     assert where is not None
                     self._freeing[where] = layout.word(where)
                     ctypes.c_uint64.from_address(where).value = self._addresses[function]
+                self._put = made
                 for name, descriptor in made.items():
                     setattr(Array, f"__{name}__", descriptor)
                 allowance = ctypes.addressof(self._state) + 8 * STATE["allowance"]
@@ -100,8 +107,9 @@ class Slots:
     def remove(self) -> None:
         """Python's functions again."""
         self.installed = False
-        for name, function in self._python.items():
-            setattr(Array, f"__{name}__", function)
+        for name, descriptor in self._put.items():
+            if Array.__dict__.get(f"__{name}__") is descriptor:
+                setattr(Array, f"__{name}__", self._python[name])
         for where, before in self._freeing.items():
             ctypes.c_uint64.from_address(where).value = before
 
@@ -133,12 +141,21 @@ def _new_descriptor() -> Callable[[type, int, int], Any]:
     return make
 
 
+def wanted() -> bool:
+    """Whether the settings here allow machine code, and as operators."""
+    settings = current()
+    return chosen(settings) == NATIVE and SWITCH not in settings.without
+
+
+_own: dict[str, Any] = {}  # Python's functions by name
 _made: list[Slots] = []
 _lock = threading.Lock()  # of installing
+if hasattr(os, "register_at_fork"):  # a thread that held it is not in the child
+    os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def slots() -> Slots:
-    """The one there is, made when all methods of Arrays are."""
+    """The one there is."""
     stop_counting()
     if not _made:
         _made.append(Slots())
@@ -152,13 +169,16 @@ def install() -> bool:
 
 
 def start_counting() -> None:
-    """Fetch the code after so many operations: results of operators, and keys, are counted."""
+    """Fetch the code after so many operations: results of operators, and keys, are counted. All methods are made."""
+    _own.update({name: Array.__dict__[f"__{name}__"] for name in METHODS})
     left = OPERATIONS
+    begun = False
 
     def count() -> None:
-        nonlocal left
+        nonlocal left, begun
         left -= 1
-        if left == 0:
+        if left <= 0 and not begun:
+            begun = True
             stop_counting()
             _begin()
 
@@ -194,10 +214,9 @@ def stop_counting() -> None:
 
 def _begin() -> None:
     """Fetch the code while the program goes on."""
-    settings = current()
-    if chosen(settings) != NATIVE:
+    if not wanted():
         return
-    if settings.wait_for_native:
+    if current().wait_for_native:
         install()
     else:
         run = contextvars.copy_context().run

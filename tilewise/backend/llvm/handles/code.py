@@ -17,7 +17,6 @@ from tilewise.backend.llvm.handles.module import module
 from tilewise.config import current
 
 PATIENCE_S = 60.0  # for the compiler's process
-_held: list[object] = []  # the memory of code that may be a type's for ever
 
 
 def addresses(at: Offsets, state: int) -> dict[str, int]:
@@ -28,7 +27,7 @@ def addresses(at: Offsets, state: int) -> dict[str, int]:
         entry, owner = linker.linked(_code(module(at)), build.ENTRY, {"state": state})
     except (OSError, RuntimeError, Unknown, helper.Ended):
         return {}
-    _held.append(owner)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))  # for ever: handles may outlive all modules of the interpreter
     found = (ctypes.c_uint64 * len(FUNCTIONS))()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(entry)(None, ctypes.addressof(found))
     return dict(zip(FUNCTIONS, found, strict=True))

@@ -312,6 +312,7 @@ slow:
 
 
 def _getitem() -> str:
+    """A slice may have ends with an `__index__` of a user's: what the view is of is looked up before NumPy asks it."""
     return f"""
 define internal ptr @slot_getitem(ptr %a, ptr %key) #0 {{
   %ndarray = {load("ndarray")}
@@ -320,35 +321,30 @@ define internal ptr @slot_getitem(ptr %a, ptr %key) #0 {{
   br i1 %nota, label %slow, label %second
 second:
   %plain = call i1 @plain(ptr %key)
-  br i1 %plain, label %third, label %slow
-third:
-  %odd = call i1 @objects(ptr %na)
-  br i1 %odd, label %slow, label %go
+  br i1 %plain, label %go, label %slow
 go:
+  %cell = call ptr @cell_of(ptr %a)
+  %gen = call ptr @gen_of(ptr %cell)
   call void @Py_IncRef(ptr %na)
+  call void @Py_IncRef(ptr %cell)
+  call void @Py_IncRef(ptr %gen)
   %r = call ptr @PyObject_GetItem(ptr %na, ptr %key)
-  call void @Py_DecRef(ptr %na)
   %failed = icmp eq ptr %r, null
-  br i1 %failed, label %error, label %look
-error:
-  ret ptr null
+  br i1 %failed, label %done, label %look
 look:
   %kind.at = getelementptr i8, ptr %r, i64 {TYPE}
   %kind = load ptr, ptr %kind.at
   %isarray = icmp eq ptr %kind, %ndarray
-  br i1 %isarray, label %shown, label %element
+  br i1 %isarray, label %shown, label %done
 shown:
-  %x = call ptr @view(ptr %a, ptr %r)
-  ret ptr %x
-element:
-  %void = {load("void")}
-  %record = icmp eq ptr %kind, %void
-  br i1 %record, label %again, label %number
-number:
-  ret ptr %r
-again:
-  call void @Py_DecRef(ptr %r)
-  br label %slow
+  %x = call ptr @view(ptr %cell, ptr %gen, ptr %r)
+  br label %done
+done:
+  %found = phi ptr [ null, %go ], [ %x, %shown ], [ %r, %look ]
+  call void @Py_DecRef(ptr %gen)
+  call void @Py_DecRef(ptr %cell)
+  call void @Py_DecRef(ptr %na)
+  ret ptr %found
 slow:
   %f = {load("getitem")}
   %rf = call ptr @python2(ptr %f, ptr %a, ptr %key)
@@ -386,26 +382,21 @@ third:
   %notv = icmp eq ptr %nv, null
   br i1 %notv, label %slow, label %fourth
 fourth:
-  %odd = call i1 @objects(ptr %na)
-  br i1 %odd, label %slow, label %fifth
-fifth:
   %free = call i1 @unshared(ptr %a)
   br i1 %free, label %sized, label %slow
 sized:
+  call void @Py_IncRef(ptr %na)
+  call void @Py_IncRef(ptr %nv)
   %few = call i1 @small(ptr %na, ptr %na)
   br i1 %few, label %go, label %part
 part:
   %limit = {number("limit")}
   %some = icmp sgt i64 %limit, 0
-  br i1 %some, label %looked, label %slow
+  br i1 %some, label %looked, label %left
 looked:
-  call void @Py_IncRef(ptr %na)
   %p = call ptr @PyObject_GetItem(ptr %na, ptr %key)
-  call void @Py_DecRef(ptr %na)
   %failed = icmp eq ptr %p, null
-  br i1 %failed, label %error, label %look
-error:
-  ret i32 -1
+  br i1 %failed, label %over, label %look
 look:
   %kind.at = getelementptr i8, ptr %p, i64 {TYPE}
   %kind = load ptr, ptr %kind.at
@@ -415,17 +406,22 @@ look:
 counted:
   %fewer = call i1 @small(ptr %p, ptr %p)
   call void @Py_DecRef(ptr %p)
-  br i1 %fewer, label %go, label %slow
+  br i1 %fewer, label %go, label %left
 element:
   call void @Py_DecRef(ptr %p)
   br label %go
 go:
-  call void @Py_IncRef(ptr %na)
-  call void @Py_IncRef(ptr %nv)
-  %done = call i32 @PyObject_SetItem(ptr %na, ptr %key, ptr %nv)
+  %set = call i32 @PyObject_SetItem(ptr %na, ptr %key, ptr %nv)
+  br label %over
+over:
+  %done = phi i32 [ -1, %looked ], [ %set, %go ]
   call void @Py_DecRef(ptr %na)
   call void @Py_DecRef(ptr %nv)
   ret i32 %done
+left:
+  call void @Py_DecRef(ptr %na)
+  call void @Py_DecRef(ptr %nv)
+  br label %slow
 slow:
   %f = {load("setitem")}
   %rf = call ptr @python3(ptr %f, ptr %a, ptr %key, ptr %value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, UNARY, WORDS, Offsets
 from tilewise.backend.llvm.handles.memory import memory
-from tilewise.backend.llvm.handles.words import CARRAY, TYPE, VALUE, get, load, number, place
+from tilewise.backend.llvm.handles.words import CARRAY, MOST, NUMERIC, TYPE, VALUE, get, load, number, place
 
 HEAD = f"""@state = external global [{WORDS} x ptr]
 declare ptr @PyType_GenericAlloc(ptr, i64)
@@ -15,6 +15,7 @@ declare void @PyObject_GC_Track(ptr)
 declare void @PyObject_GC_UnTrack(ptr)
 declare void @PyObject_GC_Del(ptr)
 declare void @PyObject_ClearWeakRefs(ptr)
+declare {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64, i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -41,9 +42,14 @@ def _set(of: str, offset: int, value: str) -> str:
 
 def helpers(at: Offsets) -> list[str]:
     handle, cell = dict(at.handle), dict(at.cell)
+    # The ndarray of a handle that is known and no number, if it has numbers as elements: no program of a user's runs
+    # when they are used. (A handle that nobody has filled yet has no cell.)
     known = f"""
 define internal ptr @known(ptr %x) #1 {{
 {get("cell", "x", handle["_cell"])}
+  %made = icmp ne ptr %cell, null
+  br i1 %made, label %filled, label %no
+filled:
 {get("node", "cell", cell["node"])}
 {get("own", "x", handle["_gen"])}
 {get("gen", "cell", cell["gen"])}
@@ -63,7 +69,17 @@ look:
 {get("type", "nd", TYPE)}
   %ndarray = {load("ndarray")}
   %plain = icmp eq ptr %type, %ndarray
-  %found = select i1 %plain, ptr %nd, ptr null
+  br i1 %plain, label %numbers, label %no
+numbers:
+{get("dtype", "nd", at.dtype)}
+{get("kind", "dtype", at.number, "i32")}
+  %early = icmp ult i32 %kind, 32
+  %bit = and i32 %kind, 31
+  %bits = lshr i32 {NUMERIC}, %bit
+  %one = and i32 %bits, 1
+  %numeric = icmp ne i32 %one, 0
+  %good = and i1 %early, %numeric
+  %found = select i1 %good, ptr %nd, ptr null
   ret ptr %found
 no:
   ret ptr null
@@ -131,6 +147,13 @@ yes:
 no:
   ret i64 1
 }}
+define internal i64 @times(i64 %n, i64 %m) #1 {{
+  %both = call {{ i64, i1 }} @llvm.umul.with.overflow.i64(i64 %n, i64 %m)
+  %product = extractvalue {{ i64, i1 }} %both, 0
+  %over = extractvalue {{ i64, i1 }} %both, 1
+  %most = select i1 %over, i64 {MOST}, i64 %product
+  ret i64 %most
+}}
 define internal i32 @room(ptr %a, ptr %b) #1 {{
 entry:
 {get("m", "a", at.ndim, "i32")}
@@ -148,7 +171,7 @@ body:
   %q = call i64 @along(ptr %b, i32 %n, i32 %k)
   %larger = icmp sgt i64 %p, %q
   %length = select i1 %larger, i64 %p, i64 %q
-  %product = mul i64 %size, %length
+  %product = call i64 @times(i64 %size, i64 %length)
   %next = add i32 %k, 1
   br label %loop
 done:
@@ -189,7 +212,7 @@ loop:
   br i1 %going, label %body, label %done
 body:
   %n = call i64 @along(ptr %nd, i32 %axes, i32 %k)
-  %product = mul i64 %size, %n
+  %product = call i64 @times(i64 %size, i64 %n)
   %next = add i32 %k, 1
   br label %loop
 done:
@@ -307,7 +330,7 @@ whole:
   call void @PyObject_GC_Track(ptr %x)
   ret ptr %x
 }}
-define internal ptr @view(ptr %of, ptr %nd) #1 {{
+define internal ptr @view(ptr %cell, ptr %gen, ptr %nd) #1 {{
   %x = call ptr @new_handle()
   %nohandle = icmp eq ptr %x, null
   br i1 %nohandle, label %never, label %made
@@ -315,8 +338,6 @@ never:
   call void @Py_DecRef(ptr %nd)
   ret ptr null
 made:
-{get("cell", "of", handle["_cell"])}
-{get("gen", "cell", cell["gen"])}
   %false = {load("false")}
 {"" if at.immortal else chr(10).join(viewed)}
   call void @Py_IncRef(ptr %cell)
@@ -339,11 +360,13 @@ define internal i1 @unshared(ptr %x) #1 {{
   %ab = and i1 %a, %b
   ret i1 %ab
 }}
-define internal i1 @objects(ptr %nd) #1 {{
-{get("dtype", "nd", at.dtype)}
-  %object = {load("object_dtype")}
-  %same = icmp eq ptr %dtype, %object
-  ret i1 %same
+define internal ptr @cell_of(ptr %x) #1 {{
+{get("cell", "x", handle["_cell"])}
+  ret ptr %cell
+}}
+define internal ptr @gen_of(ptr %cell) #1 {{
+{get("gen", "cell", cell["gen"])}
+  ret ptr %gen
 }}"""
     # A key of whole numbers, slices, new axes and an ellipsis: NumPy makes a view or gives an element.
     keys = f"""
