@@ -299,5 +299,5 @@ def test_loops_over_whole_arrays_are_traced_on_a_mesh_or_where_the_source_is_ref
 def test_explain_shows_types_and_loops() -> None:
     text = str(tw.explain(shifted, np.zeros(3), np.zeros(3)))
     assert "a: float64[:]" in text and "i: int" in text
-    assert f"line {shifted.__code__.co_firstlineno + 1}: for i: 2 subscripts" in text
+    assert f"line {shifted.__code__.co_firstlineno + 1}: for i: 1 subscript, " in text
     assert "loops with vectors: 1" in text

@@ -168,10 +168,10 @@ def test_blocks_take_up_no_more_than_was_predicted(mesh: Any, blocks: int, monke
     peaks: list[tuple[int, int]] = []
     run = Virtual.run
 
-    def watched(self: Virtual, plan: Any, leaves: Any, consts: Any, native: bool) -> Any:
+    def watched(self: Virtual, plan: Any, leaves: Any, consts: Any, *others_given: Any) -> Any:
         read = {id(x) for x in leaves}
         others = sum(x.held_bytes for x in self.living() if id(x) not in read)
-        results = run(self, plan, leaves, consts, native)
+        results = run(self, plan, leaves, consts, *others_given)
         peaks.append((self.counters.peak_bytes, mesh_compiler.mesh_peak(plan) + others))
         return results
 

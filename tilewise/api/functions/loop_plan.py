@@ -85,6 +85,10 @@ def _checks(loop: For | Loop, program: Program) -> str:
         for e in expressions(s):
             subscripts += isinstance(e, Load) and any(x >= 0 for x in e.faults)
             integers += isinstance(e, Op) and e.fault >= 0 and program.faults[e.fault].error == RERUN
-    parts = [f"{subscripts} subscripts, checked before where intervals say it"] * bool(subscripts)
-    parts += [f"{integers} integers checked for overflow"] * bool(integers)
+    parts = [f"{_count(subscripts, 'subscript')}, checked before where intervals say it"] * bool(subscripts)
+    parts += [f"{_count(integers, 'integer')} checked for overflow"] * bool(integers)
     return "; ".join(parts) or "no checks"
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}{'' if n == 1 else 's'}"

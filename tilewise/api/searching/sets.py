@@ -96,7 +96,7 @@ for _f in (
 
 
 @implements(np.unique_values)
-def unique_values(x: Any) -> Any:
+def unique_values(x: Any, /) -> Any:
     """The different elements of an array, in order.
 
     NumPy gives them in the order of a hash table; clients of the array API take them for sorted.
