@@ -57,14 +57,13 @@ def _outside(x: Array, nd: ND) -> memoryview:
     to no memoryview between: that object is made for this, and it is the one that is remembered.
     """
     asked = nd.view()
-    asked.flags.writeable = False
     cell = x._cell
     if cell.exports is None:
         cell.exports = Outside()
     elif cell.exports:
         cell.exports[:] = [e for e in cell.exports if e() is not None]
     cell.exports.append(weakref.ref(asked))
-    return memoryview(asked)  # type: ignore[arg-type]
+    return memoryview(asked).toreadonly()  # type: ignore[arg-type]
 
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
