@@ -52,12 +52,17 @@ EDITS = {  # xarray's tests name their libraries themselves: copies of them name
 }
 
 
-def files(suite: str, arrays: str, part: str, folder: Path) -> list[str]:
-    """The files with a suite's tests."""
+def package(suite: str) -> Path:
+    """Where the library of a suite is installed."""
     spec = importlib.util.find_spec(suite)
     if spec is None or spec.origin is None:
         raise SystemExit(f"{suite} is not installed: pip install tilewise[dev]")
-    found = [Path(spec.origin).parent / f"{name}.py" for name in SUITES[suite] if part in name]
+    return Path(spec.origin).parent
+
+
+def files(suite: str, arrays: str, part: str, folder: Path) -> list[str]:
+    """The files with a suite's tests."""
+    found = [package(suite) / f"{name}.py" for name in SUITES[suite] if part in name]
     if suite != "xarray":
         return [str(path) for path in found]
     copies = []
@@ -79,6 +84,10 @@ def outcomes(suite: str, arrays: str, part: str) -> Outcomes:
         chosen["array_api_extra"] = ["-k", "arrays"]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.clients.plugin", "-p", "no:cacheprovider"]
         command += ["-p", "no:xdist", "-c", os.devnull, "--rootdir", str(folder), "--tb=short", *chosen.get(suite, [])]
+        paths = files(suite, arrays, part, folder)
+        # Above a suite's package pytest shall find no conftest.py: where packages are installed inside of another
+        # checkout, it would put that one, and its tilewise, before this one.
+        command += ["--confcutdir", str(folder if suite == "xarray" else package(suite))]
         environment = os.environ | {
             "CLIENT_ARRAYS": arrays,
             "CLIENT_OUTCOMES": str(target),
@@ -86,7 +95,7 @@ def outcomes(suite: str, arrays: str, part: str) -> Outcomes:
             "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]),
         }
         done = subprocess.run(
-            [*command, *files(suite, arrays, part, folder)],
+            [*command, *paths],
             env=environment,
             capture_output=True,
             text=True,

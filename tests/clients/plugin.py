@@ -22,6 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if ARRAYS == "tilewise":
         import tilewise as tw
 
+        assert Path(tw.__file__).parents[1] == Path(__file__).parents[2], f"{tw.__file__} is of another checkout"
         warnings.filterwarnings("ignore", category=tw.FallbackWarning)
         config.addinivalue_line("filterwarnings", "ignore::tilewise.FallbackWarning")
     try:

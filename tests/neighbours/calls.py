@@ -173,6 +173,56 @@ def pd_unique(np, v, m, i, u, tmp):
     return pd.unique(i)
 
 
+@needs("pandas")
+def pd_locmask(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    return pd.DataFrame(dict(a=[1, 2, 3, 4])).loc[v > 2, "a"]
+
+
+@needs("pandas")
+def pd_ilocmask(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    return pd.Series([1, 2, 3, 4]).iloc[v > 2]
+
+
+@needs("pandas")
+def pd_setmask(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    s = pd.Series([1, 2, 3, 4])
+    s[v > 2] = 0
+    return s
+
+
+@needs("pandas")
+def pd_frame_times(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    return pd.DataFrame([[1.0, 2.0, 3.0]] * 4) * m
+
+
+@needs("pandas")
+def pd_by_numpy(np, v, m, i, u, tmp):
+    import numpy
+    import pandas as pd
+
+    s = pd.Series([1.0, 2.0, 3.0, 4.0])
+    mask, keys = numpy.asarray(v > 2), numpy.asarray(i)
+    return s[mask], s.iloc[mask], s.to_frame().loc[mask, 0], s.groupby(keys).sum(), pd.unique(keys), pd.factorize(keys)
+
+
+@needs("pandas")
+def pd_rows(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    s = pd.Series([1.0, 2.0, 3.0, 4.0])
+    given = s.iloc[i], s.loc[i], s.take(i), s.reindex(i), s.mask(v > 2, v), (s > 2) & (v > 2), (v > 2) & (s > 2)
+    s += v
+    return given, s, pd.cut(s, np.sort(v)), pd.DataFrame({"k": i, "v": v}).groupby("k").v.mean()
+
+
 @needs("PIL")
 def pil(np, v, m, i, u, tmp):
     import PIL.Image
@@ -376,6 +426,53 @@ def sk_metric(np, v, m, i, u, tmp):
     from sklearn.metrics import accuracy_score, mean_squared_error
 
     return accuracy_score(i, i[::-1]), mean_squared_error(v, v * 2)
+
+
+@needs("sklearn")
+def sk_grid(np, v, m, i, u, tmp):
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV
+
+    return GridSearchCV(Ridge(), {"alpha": v}, cv=2).fit(m, v).best_params_
+
+
+@needs("sklearn")
+def sk_random_search(np, v, m, i, u, tmp):
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import RandomizedSearchCV
+
+    return RandomizedSearchCV(Ridge(), {"alpha": v}, n_iter=2, cv=2, random_state=0).fit(m, v).best_params_
+
+
+@needs("sklearn")
+def sk_searches_of_lists(np, v, m, i, u, tmp):
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+    grid = {"alpha": list(v)}
+    random = RandomizedSearchCV(Ridge(), grid, n_iter=2, cv=2, random_state=0)
+    return GridSearchCV(Ridge(), grid, cv=2).fit(m, v).best_params_, random.fit(m, v).best_params_
+
+
+@needs("sklearn")
+def sk_selection(np, v, m, i, u, tmp):
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import cross_val_score, train_test_split
+
+    halves = train_test_split(m, i, test_size=2, random_state=0, stratify=i)
+    assert all(isinstance(half, np.ndarray) for half in halves)
+    return cross_val_score(Ridge(), m, v, cv=2), halves
+
+
+@needs("sklearn")
+def sk_pipeline(np, v, m, i, u, tmp):
+    from sklearn.cluster import KMeans
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(m, i, logisticregression__sample_weight=v)
+    return fitted.predict_proba(m), KMeans(2, init=m[:2], n_init=1).fit(m).labels_
 
 
 @needs()

@@ -32,6 +32,12 @@ NOT_TAKEN = {
     "pd_groupby": (TypeError, "not callable"),
     "pd_boolmask": (KeyError, "None of"),
     "pd_dfmask": (KeyError, "None of"),
+    "pd_locmask": (KeyError, "None of"),
+    "pd_setmask": (KeyError, "None of"),
+    "pd_ilocmask": (None, "pandas takes the bools for the positions 0 and 1"),
+    "pd_frame_times": (ValueError, "Unable to coerce"),
+    "sk_grid": (TypeError, "needs to be a list"),
+    "sk_random_search": (TypeError, "needs to be a list"),
     "pd_factorize": (TypeError, "factorize requires"),
     "pd_unique": (TypeError, "unique requires"),
     "h5_read_direct": (TypeError, "incorrect type"),  # writes to its argument
@@ -132,6 +138,44 @@ def test_buffers_are_snapshots() -> None:
     assert view.tolist() == [0.0, 1.0, 2.0, 3.0] and x[0] == 9.0
     with pytest.raises((TypeError, BufferError)):
         io.BytesIO(b"12345678").readinto(x)
+
+
+HANDED_OUT = {
+    "asarray": np.asarray,
+    "memoryview": memoryview,
+    "bytes": bytes,
+    "frombuffer": np.frombuffer,
+    "the slot of 3.12": lambda x: type(x).__buffer__(x, 0),
+    "an array of it": lambda x: np.asarray(type(x).__buffer__(x, 0)),
+    "a view of a view": lambda x: memoryview(memoryview(x))[1:3],
+    "a view of an array": lambda x: np.asarray(x)[1:3],
+    "what an array holds": lambda x: np.asarray(np.asarray(x).base),
+}
+
+
+@pytest.mark.parametrize("length", [1, 4, 40_000])
+@pytest.mark.parametrize("way", HANDED_OUT)
+def test_what_was_handed_out_stays_as_it_was(way: str, length: int) -> None:
+    x = tw.arange(float(length)) + 1.0
+    held = HANDED_OUT[way](x)  # nothing but the last of what was made on the way is kept
+    before = bytes(held)
+    assert memoryview(held).readonly
+    x += 1.0
+    x[:] = 7.0
+    assert bytes(held) == before and np.array_equal(x, np.full(length, 7.0))
+    del x
+    for i in range(3):  # in memory that was given back, if it was
+        (tw.arange(float(length)) * 3.0 + i).compute()
+    assert bytes(held) == before
+
+
+def test_memory_that_is_let_go_of_is_written_in_place() -> None:
+    x = tw.arange(4.0) + 1.0
+    for way in HANDED_OUT.values():
+        where = np.asarray(x).ctypes.data
+        way(x)
+        x += 1.0
+        assert np.asarray(x).ctypes.data == where
 
 
 def test_what_ends_an_evaluation_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)  # where a type object keeps its PyBufferProcs, in every 3.x
 _SLOT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+_RELEASE = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _filled: list[Any] = []  # functions that types refer to
 
 
@@ -56,8 +57,13 @@ def fill_buffer_slot(cls: type, lend: Callable[[Any], Any]) -> None:
             return -1
         return given
 
-    slot = _SLOT(getbuffer)
+    def release(x: int | None, view: int | None) -> None:
+        """Never called: views belong to what was lent. It says to `numpy.frombuffer` that a view is to be kept."""
+
+    slots = _SLOT(getbuffer), _RELEASE(release)
     table = ctypes.c_void_p.from_address(id(cls) + AS_BUFFER)
     assert table.value, "a class has a table of its own"
-    ctypes.c_void_p.from_address(table.value).value = ctypes.cast(slot, ctypes.c_void_p).value
-    _filled.append(slot)
+    for i, slot in enumerate(slots):  # the two of PyBufferProcs, in their order
+        place = ctypes.c_void_p.from_address(table.value + i * ctypes.sizeof(ctypes.c_void_p))
+        place.value = ctypes.cast(slot, ctypes.c_void_p).value
+    _filled.extend(slots)

@@ -27,20 +27,14 @@ def export(x: Array) -> ND:
         nd = forcing.fetched(x)
         if not _shared(x, nd):
             return _apart(x, nd)
-        out = np.asarray(memoryview(nd).toreadonly())  # type: ignore[arg-type]
-        _note(x, out.base)  # NumPy's arrays on a memoryview hold on to it, and their views to them
-        return out
+        return np.asarray(_outside(x, nd))  # type: ignore[arg-type]
 
 
 def lend(x: Array) -> Any:
     """The same for who asks for a buffer, and holds on to what gave it."""
     with LOCK:
         nd = forcing.fetched(x)
-        if not _shared(x, nd):
-            return _apart(x, nd)
-        out = memoryview(nd).toreadonly()  # type: ignore[arg-type]
-        _note(x, out)
-        return out
+        return _outside(x, nd) if _shared(x, nd) else _apart(x, nd)
 
 
 def _shared(x: Array, nd: ND) -> bool:
@@ -56,14 +50,20 @@ def _apart(x: Array, nd: ND) -> ND:
     return out
 
 
-def _note(x: Array, out: Any) -> None:
-    """Remember that there is something outside that reads an array's memory."""
+def _outside(x: Array, nd: ND) -> memoryview:
+    """What others read an array's memory through, remembered until the last of them lets go of it.
+
+    A memoryview of another, and NumPy's array of one, hold on to the object that was first asked for its buffer, and
+    to no memoryview between: that object is made for this, and it is the one that is remembered.
+    """
+    asked = nd.view()
     cell = x._cell
     if cell.exports is None:
         cell.exports = Outside()
     elif cell.exports:
         cell.exports[:] = [e for e in cell.exports if e() is not None]
-    cell.exports.append(weakref.ref(out))
+    cell.exports.append(weakref.ref(asked))
+    return memoryview(asked).toreadonly()  # type: ignore[arg-type]
 
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
@@ -117,6 +117,13 @@ def raw(self: Array) -> bytes:
 def buffer(self: Array, flags: int) -> memoryview:
     """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
     return memoryview(lend(self))
+
+
+def release(self: Array, view: memoryview) -> None:
+    """There is nothing to do: what was lent is known by a weak reference.
+
+    That there is such a method tells `numpy.frombuffer` to hold on to a view, not to the array.
+    """
 
 
 def interface(self: Array) -> dict[str, Any]:
@@ -272,6 +279,7 @@ for _name, _method in {
     "item": item,
     "__bytes__": raw,
     "__buffer__": buffer,
+    "__release_buffer__": release,
     "__jax_array__": to_jax,
     "__dask_tokenize__": token,
     "__bool__": number(bool),

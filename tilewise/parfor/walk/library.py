@@ -77,7 +77,7 @@ ARRAY_VIEWS = frozenset(
 # Methods of arrays that write to files, or whose result may be used to write to it in ways that are not followed.
 ARRAY_UNKNOWN = frozenset(
     "tofile dump __array_wrap__ __array_ufunc__ __array_function__ __array_finalize__ __setstate__ __dlpack__ "
-    "__buffer__ __getattribute__ __setattr__ __delattr__ __init__".split()
+    "__buffer__ __release_buffer__ __getattribute__ __setattr__ __delattr__ __init__".split()
 )
 LIST_WRITES = frozenset("append extend insert pop remove sort reverse clear __setitem__ __delitem__ __iadd__".split())
 DICT_WRITES = frozenset("update setdefault pop popitem clear __setitem__ __delitem__ move_to_end".split())
