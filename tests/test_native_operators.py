@@ -246,13 +246,132 @@ def test_removed_is_as_if_it_had_never_been(as_python: Any) -> None:
 def test_other_layouts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert layout.found() is not None and layout.operator_base("__add__") is not None
     assert layout.operator_base("__contains_no_such__") is None and layout.operator_base("sum") is None
-    for name, wrong in (("_NDIM", 16), ("_DIMS", 24), ("_DTYPE", 48), ("_LENGTH", 8), ("_FLAGS", 24)):
+    for name, wrong in (
+        ("_NDIM", 16), ("_DIMS", 24), ("_DTYPE", 48), ("_LENGTH", 8), ("_FLAGS", 24), ("_NUMBER", 24), ("_VALUE", 8),
+        ("_HANDLE", ("_cell", "_nd", "_gen")), ("_CELL", layout._CELL[1:]), ("OLDEST", (9, 0)), ("NEWEST", (3, 10)),
+        ("NUMPY", 3),
+    ):  # fmt: skip
         with monkeypatch.context() as patched:
             patched.setattr(layout, name, wrong)
             assert layout.found() is None, name
     with monkeypatch.context() as patched:
         patched.setattr(layout, "usual", lambda: False)
         assert layout.found() is None
+
+
+def test_what_a_program_put_in_a_methods_place_stays(as_python: Any) -> None:
+    def run() -> None:
+        python = Array.__dict__["__add__"]
+        try:
+            Array.__add__ = lambda self, other: "patched"  # type: ignore[attr-defined]
+            assert takeover.install()
+            x: Any = tw.ones(3)
+            assert x + 1 == "patched" and (1 + x).tolist() == [2.0] * 3 and (x - 1).tolist() == [0.0] * 3
+            takeover.slots().remove()
+            assert x + 1 == "patched"
+        finally:
+            Array.__add__ = python  # type: ignore[attr-defined]
+
+    as_python(run)
+    assert (tw.ones(3) + 1).tolist() == [2.0] * 3
+
+
+def test_it_can_be_switched_off(as_python: Any) -> None:
+    def run() -> bool:
+        with tw.config(without="operators"):
+            return takeover.install()
+
+    assert as_python(run) is False and takeover.slots().installed
+
+
+class Acting:
+    """An index that does something when it is asked."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self.act = act
+
+    def __index__(self) -> int:
+        self.act()
+        return 1
+
+
+@pytest.mark.parametrize("n", [5, 200_000])
+def test_indices_that_change_the_array(n: int, as_python: Any) -> None:
+    def run() -> list[Any]:
+        x = tw.arange(float(n))
+        seen: list[Any] = []
+
+        def write() -> None:
+            seen.append(np.asarray(x))
+            operator.iadd(x, 1.0)  # gets memory of its own, as somebody else sees the old
+
+        view = x[Acting(write) :]
+        x[1] = 99.0
+        found = [view[0], x[0]]
+        value = x[1:] * 1.0
+        x[Acting(write) :] = value
+        for _ in range(3):
+            x[Acting(lambda: operator.imul(value, 2.0)) :] = value
+        return [*found, x[2], seen[0][1]]
+
+    assert run() == as_python(run)
+    assert run()[:2] == [99.0, 1.0]
+
+
+def test_lengths_whose_product_has_no_room(as_python: Any) -> None:
+    one = tw.ones((1, 1))
+    column, row = tw.broadcast_to(one, (2**33, 1)), tw.broadcast_to(one, (1, 2**31))
+    assert outcome(lambda: (column + row).shape) == as_python(lambda: outcome(lambda: (column + row).shape))
+
+
+HARSH = """
+import builtins, sys, weakref
+import tilewise as tw
+from tilewise.array.slots.takeover import install
+assert install()
+
+def error(what):
+    try:
+        what()
+    except Exception as error:
+        return type(error).__name__
+
+empty = object.__new__(tw.Array)
+print(*(error(each) for each in (lambda: empty + 1, lambda: empty[0], lambda: -empty, lambda: tw.ones(1) * empty)))
+
+around = tw.array([None, 1], dtype=object)
+around[0] = around
+print(error(lambda: around + 1))
+
+gone = []
+class Last:
+    def __del__(self):
+        gone.append((tw.ones(3) + 1)[1:].sum())
+x = tw.ones(1)
+references = []
+for k in range(30_000):
+    outer = tw.array([None, Last() if k % 1000 == 0 else None], dtype=object)
+    outer[0] = x
+    x = outer
+    references.append(weakref.ref(x))
+del x, outer
+print(len(gone), sum(r() is not None for r in references))
+
+class AtTheEnd:
+    def __init__(self):
+        self.x = tw.ones(3)
+    def __del__(self):
+        self.x + self.x, self.x[1:]
+builtins.kept = [AtTheEnd(), *(tw.ones(3) + k for k in range(1000))]
+"""
+
+
+def test_nothing_crashes_the_interpreter() -> None:
+    """Handles without a cell, that hold themselves, in one another to any depth, and that outlive all modules."""
+    settings = {**os.environ, "TILEWISE_WAIT_FOR_NATIVE": "1"}
+    done = subprocess.run([sys.executable, "-c", HARSH], capture_output=True, text=True, env=settings)
+    empty = " ".join(["AttributeError"] * 4)
+    assert (done.returncode, done.stdout) == (0, f"{empty}\nRecursionError\n30 0\n"), done.stderr
 
 
 LONG = """

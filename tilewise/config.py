@@ -71,7 +71,7 @@ class Settings:
     layout_seed: int | None = None  # Choose layouts at random (valid ones) with this seed: for tests.
     objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
     machine: Literal["fixed", "measured"] = "fixed"  # Whose rates time is predicted by; see tw.calibrate.
-    without: frozenset[str] = frozenset()  # Passes of the compiler to leave out, by name: "roll,tile".
+    without: frozenset[str] = frozenset()  # Passes of the compiler to leave out, by name: "roll,tile"; "operators".
 
     def __enter__(self) -> "Settings":
         """A block without changes: `with config(**changes)` works for whatever changes there are."""

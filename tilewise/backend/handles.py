@@ -40,7 +40,8 @@ METHODS = [
 ]
 # Numbers: elements below which an operation is done at once, of any dtype and of float64; how many operations on larger
 # arrays of float64 may still be done before a Python function decides about one; lists of memory that is at hand, and
-# how much more of it is kept; how many objects are being let go of inside of one another, and those that wait.
+# how much more of it is kept; how many objects are being let go of inside of one another, and a list of those that
+# wait.
 NUMBERS = ["limit", "limit_float64", "allowance", "free_handles", "free_cells", "room_handles", "room_cells"]
 NUMBERS += ["depth", "later"]
 STATE = {name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS])}  # where each word is in the table
