@@ -60,6 +60,18 @@ def test_blocks_that_take_turns_are_counted(reached: list[Any], tmp_path: Path) 
     assert all(what == "block" and total == len(reached) for what, _, total, _ in reached)
 
 
+def test_workers_whose_blocks_take_turns_say_so(
+    reached: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewise.engine.host.TOLD_SECONDS", -1.0)
+    np.save(tmp_path / "x.npy", np.arange(20_000.0).reshape(-1, 10))
+    with tw.session(engine="threads", workers=2, memory="60kB") as session:
+        float(tw.open(tmp_path / "x.npy").sum())
+        assert session.disk.blocks > 2
+    assert reached and all(what == "step" and 0 <= done < total for what, done, total, _ in reached)
+    assert max(nbytes for *_, nbytes in reached) > 0
+
+
 def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events.activity, "began", 100.0)
     events.activity.reach("step", 0, 4, 10)

@@ -143,3 +143,24 @@ def test_medians_with_nan_and_zeros(tmp_path: Path) -> None:
             for fn in ("median", "nanmedian"):
                 np.testing.assert_array_equal(np.asarray(getattr(tw, fn)(y)), getattr(np, fn)(x))
             np.testing.assert_array_equal(np.asarray(tw.percentile(y, [3, 50, 99])), np.percentile(x, [3, 50, 99]))
+
+
+def test_profiles_count_what_blocks_in_turn_move(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", elements(SHAPE, "f8"))
+    with tw.session(engine="virtual", workers=3, memory=MEMORY) as session:
+        assert session.cluster is not None
+        disk, moved = session.disk, session.cluster.counters
+        with tw.profile() as p:
+            y = tw.open(tmp_path / "x.npy")
+            z = tw.evaluate((y - y.mean(0)) / y.std(0))
+        assert (p.network_bytes, p.read_bytes) == (moved.network_bytes, disk.read_bytes) and p.network_bytes > 0
+        assert sum(row.spilled_bytes for row in p.workers) == disk.spilled_bytes > 0
+        assert all(row.network_bytes and row.read_bytes and row.spilled_bytes for row in p.workers)
+        assert sorted(p.worker_peaks) == [0, 1, 2] and max(p.worker_peaks.values()) == disk.peak_bytes
+        with tw.profile() as p:
+            (z * 2).store(tmp_path / "z.npy")
+        assert p.written_bytes == moved.written_bytes == disk.written_bytes == z.nbytes
+        assert all(row.disk_seconds for row in p.workers) and len(p.workers) == 3
+    with tw.session(memory=MEMORY), tw.profile() as p:
+        (tw.open(tmp_path / "x.npy") * 2).store(tmp_path / "twice.npy")
+    assert p.written_bytes == z.nbytes

@@ -262,6 +262,7 @@ class Cluster(Recovery):
         taught = self.plans[entry.number]
         counters.network_bytes += report.network_bytes
         counters.read_bytes += report.read_bytes
+        counters.written_bytes += report.disk[2]
         counters.peak_bytes = report.peak_bytes
         counters.predicted_bytes += taught.predicted_bytes
         counters.bounded_bytes += taught.bounded_bytes
