@@ -328,6 +328,7 @@ class ServedHost(Host):
     def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Wire) -> None:
         self.known: dict[int, Exchanges] = {}
         self._told = 0.0  # when the driver last heard how far a run is
+        self._under_way = 0, 0  # the epoch and the number of that run
         # Under a limit of memory nobody has room for blocks of others.
         shares = mesh.blocks > 1 and memory is None
         self.sharing = Sharing(transport, self.known) if shares else None
@@ -341,10 +342,11 @@ class ServedHost(Host):
             w.sharing, w.reached = self.sharing, self._reached
 
     def _reached(self, done: int, total: int, nbytes: int) -> None:
-        """Tell the driver now and then how far a long run is."""
+        """Tell the driver now and then how far a long run is; which ends if nobody waits for it any more."""
         now = time.monotonic()
         if now > self._told + TOLD_SECONDS:
             self._told = now
+            self.transport.look(*self._under_way)
             self.transport.reached(done, total, nbytes)
 
     def learn(self, number: int, plan: Exchanges | Shares | bytes) -> None:
@@ -364,7 +366,7 @@ class ServedHost(Host):
                 self.known.pop(n, None)
 
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
-        self._told = time.monotonic()
+        self._told, self._under_way = time.monotonic(), (start.epoch, start.run)
         if self.sharing is None:
             return super()._run(start, tag, scattered)
         self.sharing.begin()
