@@ -164,3 +164,25 @@ def test_profiles_count_what_blocks_in_turn_move(tmp_path: Path) -> None:
     with tw.session(memory=MEMORY), tw.profile() as p:
         (tw.open(tmp_path / "x.npy") * 2).store(tmp_path / "twice.npy")
     assert p.written_bytes == z.nbytes
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("name", ["z.npy", "z.zarr"])
+def test_what_stores_get_is_announced(name: str, workers: int, tmp_path: Path) -> None:
+    """Written by the loops, from the workers' disks, or by the driver: bytes are as announced."""
+    np.save(tmp_path / "x.npy", elements(SHAPE, "f8"))
+    where: Any = {"engine": "virtual", "workers": workers} if workers > 1 else {}
+    with tw.session(**where, memory=MEMORY) as session:
+        y = tw.open(tmp_path / "x.npy")
+        z = y * 2 + 1
+        plan = tw.explain(z, store=tmp_path / name, detail="passes")
+        with tw.profile() as p:
+            z.store(tmp_path / name)
+        disk = session.disk
+        assert plan.written_bytes == p.written_bytes == z.nbytes
+        assert plan.spilled_bytes == disk.spilled_bytes == (0 if name == "z.npy" else z.nbytes)
+        assert (plan.read_bytes, plan.network_bytes) == (p.read_bytes, p.network_bytes)
+        assert f"{z.nbytes:,} are written to a store" in str(plan) and plan.detail == "passes"
+        if session.cluster is not None:
+            assert session.cluster.counters.network_bytes == p.network_bytes
+    np.testing.assert_array_equal(np.asarray(tw.open(tmp_path / name)), elements(SHAPE, "f8") * 2 + 1)
