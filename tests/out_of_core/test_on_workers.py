@@ -17,6 +17,9 @@ from tests.out_of_core.test_in_turns import PROGRAMS
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
+from tilewise.store import files
+from tilewise.store.flat import GAP_BYTES
+from tilewise.store.npy import open_npy
 
 NAMES = count(70_000)
 SHAPE, MEMORY = (401, 100), 90_000  # 320,800 bytes
@@ -186,3 +189,30 @@ def test_what_stores_get_is_announced(name: str, workers: int, tmp_path: Path) -
         if session.cluster is not None:
             assert session.cluster.counters.network_bytes == p.network_bytes
     np.testing.assert_array_equal(np.asarray(tw.open(tmp_path / name)), elements(SHAPE, "f8") * 2 + 1)
+
+
+@pytest.mark.parametrize("memory", [None, MEMORY])
+def test_lengths_that_no_mask_of_the_plan_decides_are_explained(memory: int | None) -> None:
+    """Distinct values are found by a collective on workers: the mask that counts them is in no plan."""
+    x = elements(SHAPE, "f8")
+    with tw.session(engine="virtual", workers=2, memory=memory):
+        y = tw.unique(tw.round(opened()[:, 0], 1))
+        assert tw.explain(y).read_bytes > 0
+        np.testing.assert_array_equal(np.asarray(y), np.unique(np.round(x[:, 0], 1)))
+
+
+def test_columns_of_a_file_are_read_many_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not row by row, and with no more between them than a limit."""
+    x = elements((3000, 40), "f8")
+    np.save(tmp_path / "x.npy", x)
+    sizes, real = [], files.read_at
+
+    def counted(handle: int, into: Any, at: int) -> Any:
+        sizes.append(len(into))
+        return real(handle, into, at)
+
+    source = open_npy(tmp_path / "x.npy")
+    monkeypatch.setattr(files, "read_at", counted)
+    for box in (((0, 3000), (3, 4)), ((1, 2999), (38, 40)), ((5, 6), (0, 1))):
+        np.testing.assert_array_equal(source.read(box), x[box[0][0] : box[0][1], box[1][0] : box[1][1]])
+    assert len(sizes) < 40 and max(sizes) < 2 * GAP_BYTES

@@ -100,9 +100,10 @@ def explain(
     if budget is not None:
         if not asked and shown.memory_bytes > budget:
             cluster = cluster_here(settings.blocks)[0]
-            shares = None if cluster is None else _shared(program, cluster, budget)
-            if shares is not None or reads_files_only(walk(program.roots)):
-                shown = _in_turns(program, machine, again, budget, (), shares=shares)
+            with LOCK, expecting(walk(program.on_mesh().roots), None) as masks:
+                shares = None if cluster is None else _shared(program, cluster, budget)
+                if shares is not None or reads_files_only(walk(program.roots)):
+                    shown = _in_turns(program, machine, again, budget, [str(m) for m in masks], shares=shares)
         within(shown.memory_bytes, budget)
     shown.detail = detail
     if store is not None:
