@@ -59,6 +59,26 @@ def test_all_workers_may_be_lost_at_once(tmp_path: Path, memory: Any) -> None:
     assert held(kept) == []
 
 
+def test_values_on_disks_of_workers_come_back_to_disks(tmp_path: Path) -> None:
+    """What is restored had no room in memory before."""
+    x = np.arange(40_000.0).reshape(400, 100)
+    np.save(tmp_path / "x.npy", x)
+    with tw.session(engine="threads", workers=2, checkpoint=tmp_path / "kept", every=1, memory=90_000) as session:
+        cluster: Any = session.cluster
+        cluster.copies_blocks = False
+        cluster.quiet_seconds = 10.0
+        sent = np.arange(100.0)  # so that it is not made of files alone
+        z = tw.evaluate(tw.open(tmp_path / "x.npy") * tw.asarray(sent))
+        (held,) = cluster.living()
+        assert held.on_disk
+        float(tw.open(tmp_path / "x.npy").sum())
+        assert cluster.counters.saved_bytes == z.nbytes
+        lose_all(cluster)
+        np.testing.assert_array_equal(np.asarray((z * 2).max(0)), (x * sent * 2).max(0))
+        np.testing.assert_array_equal(np.asarray(z), x * sent)
+        assert cluster.counters.replays == 1
+
+
 def test_a_loop_resumes_with_other_workers_in_the_same_folder(tmp_path: Path) -> None:
     """The state of the loop is in the manifest, and what else workers hold beside it; neither removes the other's."""
     kept = tmp_path / "kept"

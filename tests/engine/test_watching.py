@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ import pytest
 import tilewise as tw
 from tests.engine.threads import Threads, process_of, start, steps
 from tilewise import engine, events
+from tilewise.engine.stream import values
 from tilewise.observe import progress
 
 
@@ -58,6 +61,18 @@ def test_blocks_that_take_turns_are_counted(reached: list[Any], tmp_path: Path) 
         float(tw.open(tmp_path / "x.npy").sum())
         assert [done for _, done, _, _ in reached] == list(range(session.disk.blocks))
     assert all(what == "block" and total == len(reached) for what, _, total, _ in reached)
+
+
+def test_workers_whose_blocks_take_turns_say_so(
+    reached: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewise.engine.host.TOLD_SECONDS", -1.0)
+    np.save(tmp_path / "x.npy", np.arange(20_000.0).reshape(-1, 10))
+    with tw.session(engine="threads", workers=2, memory="60kB") as session:
+        float(tw.open(tmp_path / "x.npy").sum())
+        assert session.disk.blocks > 2
+    assert reached and all(what == "step" and 0 <= done < total for what, done, total, _ in reached)
+    assert max(nbytes for *_, nbytes in reached) > 0
 
 
 def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +134,54 @@ def test_blocks_that_take_turns_can_be_stopped(tmp_path: Path) -> None:
         assert len(calls) == 3  # no block after it
         assert float(y) == 80_000.0
         assert float(tw.open(tmp_path / "x.npy").sum()) == 40_000.0
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_blocks_that_take_turns_on_workers_can_be_stopped(
+    lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers do not go on with what was given up, or what must begin anew as one of them is gone."""
+    monkeypatch.setattr("tilewise.engine.host.TOLD_SECONDS", -1.0)
+    for name in "xy":
+        np.save(tmp_path / f"{name}.npy", np.ones((8000, 10)))
+    read, begun, gate, real = [0, 0], threading.Event(), threading.Event(), values._read
+
+    def slow(source: Any, box: Any, out: Any) -> None:
+        if source.path.endswith("x.npy"):
+            half = int(box[0][0] >= 4000)
+            read[half] += 1
+            if sum(read) == 6:
+                begun.set()
+                if not lost:
+                    os.kill(os.getpid(), signal.SIGINT)
+            if sum(read) >= 6:
+                assert gate.wait(30.0)
+        real(source, box, out)
+
+    monkeypatch.setattr(values, "_read", slow)
+    with tw.session(engine="threads", workers=2, memory="60kB") as session:
+        cluster: Any = session.cluster
+        cluster.quiet_seconds = 10.0
+        if lost:
+
+            def lose() -> None:
+                begun.wait(30.0)
+                cluster.kill(list(cluster.hosts)[1])
+
+            def voided(host: int) -> None:
+                void(host)
+                gate.set()
+
+            void = cluster._void
+            monkeypatch.setattr(cluster, "_void", voided)
+            threading.Thread(target=lose).start()
+            assert float(tw.open(tmp_path / "x.npy").sum()) == 80_000.0
+            assert cluster.counters.replays == 1
+            most = session.disk.blocks * 3 // 4  # a second time, and what was under way
+            assert read[0] < most, (read, session.disk.blocks)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                float(tw.open(tmp_path / "x.npy").sum())
+            gate.set()
+            assert float(tw.open(tmp_path / "y.npy").sum()) == 80_000.0
+            assert sum(read) < session.disk.blocks // 2 and cluster.counters.replays == 0

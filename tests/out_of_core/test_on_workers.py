@@ -17,6 +17,9 @@ from tests.out_of_core.test_in_turns import PROGRAMS
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
+from tilewise.store import files
+from tilewise.store.flat import GAP_BYTES
+from tilewise.store.npy import open_npy
 
 NAMES = count(70_000)
 SHAPE, MEMORY = (401, 100), 90_000  # 320,800 bytes
@@ -143,3 +146,73 @@ def test_medians_with_nan_and_zeros(tmp_path: Path) -> None:
             for fn in ("median", "nanmedian"):
                 np.testing.assert_array_equal(np.asarray(getattr(tw, fn)(y)), getattr(np, fn)(x))
             np.testing.assert_array_equal(np.asarray(tw.percentile(y, [3, 50, 99])), np.percentile(x, [3, 50, 99]))
+
+
+def test_profiles_count_what_blocks_in_turn_move(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", elements(SHAPE, "f8"))
+    with tw.session(engine="virtual", workers=3, memory=MEMORY) as session:
+        assert session.cluster is not None
+        disk, moved = session.disk, session.cluster.counters
+        with tw.profile() as p:
+            y = tw.open(tmp_path / "x.npy")
+            z = tw.evaluate((y - y.mean(0)) / y.std(0))
+        assert (p.network_bytes, p.read_bytes) == (moved.network_bytes, disk.read_bytes) and p.network_bytes > 0
+        assert sum(row.spilled_bytes for row in p.workers) == disk.spilled_bytes > 0
+        assert all(row.network_bytes and row.read_bytes and row.spilled_bytes for row in p.workers)
+        assert sorted(p.worker_peaks) == [0, 1, 2] and max(p.worker_peaks.values()) == disk.peak_bytes
+        with tw.profile() as p:
+            (z * 2).store(tmp_path / "z.npy")
+        assert p.written_bytes == moved.written_bytes == disk.written_bytes == z.nbytes
+        assert all(row.disk_seconds for row in p.workers) and len(p.workers) == 3
+    with tw.session(memory=MEMORY), tw.profile() as p:
+        (tw.open(tmp_path / "x.npy") * 2).store(tmp_path / "twice.npy")
+    assert p.written_bytes == z.nbytes
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("name", ["z.npy", "z.zarr"])
+def test_what_stores_get_is_announced(name: str, workers: int, tmp_path: Path) -> None:
+    """Written by the loops, from the workers' disks, or by the driver: bytes are as announced."""
+    np.save(tmp_path / "x.npy", elements(SHAPE, "f8"))
+    where: Any = {"engine": "virtual", "workers": workers} if workers > 1 else {}
+    with tw.session(**where, memory=MEMORY) as session:
+        y = tw.open(tmp_path / "x.npy")
+        z = y * 2 + 1
+        plan = tw.explain(z, store=tmp_path / name, detail="passes")
+        with tw.profile() as p:
+            z.store(tmp_path / name)
+        disk = session.disk
+        assert plan.written_bytes == p.written_bytes == z.nbytes
+        assert plan.spilled_bytes == disk.spilled_bytes == (0 if name == "z.npy" else z.nbytes)
+        assert (plan.read_bytes, plan.network_bytes) == (p.read_bytes, p.network_bytes)
+        assert f"{z.nbytes:,} are written to a store" in str(plan) and plan.detail == "passes"
+        if session.cluster is not None:
+            assert session.cluster.counters.network_bytes == p.network_bytes
+    np.testing.assert_array_equal(np.asarray(tw.open(tmp_path / name)), elements(SHAPE, "f8") * 2 + 1)
+
+
+@pytest.mark.parametrize("memory", [None, MEMORY])
+def test_lengths_that_no_mask_of_the_plan_decides_are_explained(memory: int | None) -> None:
+    """Distinct values are found by a collective on workers: the mask that counts them is in no plan."""
+    x = elements(SHAPE, "f8")
+    with tw.session(engine="virtual", workers=2, memory=memory):
+        y = tw.unique(tw.round(opened()[:, 0], 1))
+        assert tw.explain(y).read_bytes > 0
+        np.testing.assert_array_equal(np.asarray(y), np.unique(np.round(x[:, 0], 1)))
+
+
+def test_columns_of_a_file_are_read_many_rows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not row by row, and with no more between them than a limit."""
+    x = elements((3000, 40), "f8")
+    np.save(tmp_path / "x.npy", x)
+    sizes, real = [], files.read_at
+
+    def counted(handle: int, into: Any, at: int) -> Any:
+        sizes.append(len(into))
+        return real(handle, into, at)
+
+    source = open_npy(tmp_path / "x.npy")
+    monkeypatch.setattr(files, "read_at", counted)
+    for box in (((0, 3000), (3, 4)), ((1, 2999), (38, 40)), ((5, 6), (0, 1))):
+        np.testing.assert_array_equal(source.read(box), x[box[0][0] : box[0][1], box[1][0] : box[1][1]])
+    assert len(sizes) < 40 and max(sizes) < 2 * GAP_BYTES

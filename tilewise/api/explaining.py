@@ -16,7 +16,7 @@ from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, from_node, node_of
-from tilewise.array.in_turns.evaluate import plan_shares, plan_streams
+from tilewise.array.in_turns.evaluate import plan_shares, plan_streams, written_by_loops
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
 from tilewise.array.workers import reads_files_only, specs_of, within
@@ -36,7 +36,7 @@ from tilewise.ops.reduce import reduce
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
 from tilewise.stage.tiles import as_run
-from tilewise.store.base import Source
+from tilewise.store.base import Sink, Source
 
 profile = Profile
 
@@ -97,23 +97,30 @@ def explain(
         raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
     beside = None if asked else program.beside_bytes()
     shown = _shown(program, shape, machine, again, budget, beside)
+    if budget is not None:
+        if not asked and shown.memory_bytes > budget:
+            cluster = cluster_here(settings.blocks)[0]
+            with LOCK, expecting(walk(program.on_mesh().roots), None) as masks:
+                shares = None if cluster is None else _shared(program, cluster, budget)
+                if shares is not None or reads_files_only(walk(program.roots)):
+                    shown = _in_turns(program, machine, again, budget, [str(m) for m in masks], shares=shares)
+        within(shown.memory_bytes, budget)
     shown.detail = detail
     if store is not None:
-        into = shape or Mesh(1)
-        shown.write_results(lambda layout, dims, dtype: driver_bytes(layout, into, stores.outline(store, dims, dtype)))
+        _written(shown, lambda dims, dtype: stores.outline(store, dims, dtype), shape or Mesh(1))
         for x in arrays:
             if x._cell.node is None:  # nothing is computed for it
                 shown.write_known(x.shape, x.dtype)
     here = None if asked else current_session()
     shown.moved_before = {} if here is None else dict(here.moved)
-    if budget is not None:
-        if not asked and shown.memory_bytes > budget:
-            cluster = cluster_here(settings.blocks)[0]
-            shares = None if cluster is None else _shared(program, cluster, budget)
-            if shares is not None or reads_files_only(walk(program.roots)):
-                shown = _in_turns(program, machine, again, budget, (), shares=shares)
-        within(shown.memory_bytes, budget)
     return shown
+
+
+def _written(shown: Plan, into: Callable[[tuple[int, ...], Any], Sink], mesh: Mesh) -> None:
+    """Results are written to a store: by loops over blocks where these can, or from where they are."""
+    if isinstance(shown, InTurns):
+        shown.write_by_loops(lambda plan, pos, dims, d, far: written_by_loops(plan, pos, into(dims, d), far))
+    shown.write_results(lambda layout, dims, dtype: driver_bytes(layout, mesh, into(dims, dtype)))
 
 
 def _in_turns(

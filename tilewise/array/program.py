@@ -188,11 +188,23 @@ class Program:
         """A way to have the program again that holds none of its data, nor keeps anything pending."""
         cluster, _ = cluster_here(self.settings.blocks)
         mesh = None if cluster is None else cluster.mesh
-        (rows, ends), asked, settings = freeze(self.roots), self.asked, self.settings
-        for i, n in enumerate(walk(self.roots)):
+        masks = _masks_besides(self.roots)
+        (rows, ends), asked, settings = freeze((*masks, *self.roots)), self.asked, self.settings
+        for i, n in enumerate(walk((*masks, *self.roots))):
             if n.value is not None:
                 rows[i] = (_absent(n, mesh, self.settings), *rows[i][1:])
-        return lambda: Program(tuple(thaw_all((rows, ends))), asked, settings)
+        return lambda: Program(tuple(thaw_all((rows, ends))[len(masks) :]), asked, settings)
+
+
+def _masks_besides(roots: Sequence[Node]) -> list[Node]:
+    """Masks that say how long axes are, and that nothing else needs any more; those that others need come first."""
+    found: list[Node] = []
+    while True:
+        nodes = dict.fromkeys(walk((*found, *roots)))
+        more = [d.mask for n in nodes for d in n.shape if type(d) is Length and d.value is None and d.mask not in nodes]
+        if not more:
+            return found
+        found = [*dict.fromkeys(more), *found]
 
 
 def program_of(arrays: Sequence[Array], on_mesh: bool = False) -> Program:

@@ -85,6 +85,8 @@ class Cluster(Recovery):
                 self.log.add(entry, self.plans[number].sizes)
             self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
         except BaseException:
+            if entry in self.under_way:
+                self.give_up(entry.run)
             self._forget(entry)  # some workers may have come to the end
             for key in keys:
                 self.failed.pop(key, None)
@@ -165,7 +167,7 @@ class Cluster(Recovery):
             x if isinstance(x, int) else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves
         )
         traced = bool(events.listeners) and not self.in_process
-        run = next(self.counter)
+        run = entry.run = next(self.counter)
         start = Start(
             self.epoch,
             run,
@@ -262,6 +264,7 @@ class Cluster(Recovery):
         taught = self.plans[entry.number]
         counters.network_bytes += report.network_bytes
         counters.read_bytes += report.read_bytes
+        counters.written_bytes += report.disk[2]
         counters.peak_bytes = report.peak_bytes
         counters.predicted_bytes += taught.predicted_bytes
         counters.bounded_bytes += taught.bounded_bytes

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
 from tilewise.engine.footprint import Footprint, resident_bytes
+from tilewise.engine.held import Held
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.network.wire import Wire
@@ -28,13 +29,16 @@ from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
 from tilewise.engine.worker import Start, Worker
 from tilewise.layout import DRIVER, Box, Exchange, Mesh
+from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
 from tilewise.store.base import Sink
+from tilewise.store.spill import in_file
 
 T = TypeVar("T")
 
 TOLD_SECONDS = 0.5  # between two words to the driver about a run
+FILED_BYTES = 4096  # of a value that is restored to a file, at least
 
 
 class Report(NamedTuple):
@@ -286,14 +290,21 @@ class Host:
         for w, pieces in given.items():
             self.copies.put(w, unpacked(pieces))
         for w, paths in filed.items():
-            for path, its in paths.items():
-                self.copies.put(w, read_blocks(path, its))
+            for path, key in ((path, key) for path, its in paths.items() for key in its):
+                self.copies.put(w, read_blocks(path, [key]))
         for w, giver in handed:
             if w in self.workers:
                 self.copies.put(w, unpacked(self.transport.receive(giver, w, tag)))
-        for w, worker in self.workers.items():
-            for key, parts in self.copies.get(w, keys).items():
-                worker.store.put(key, parts)
+        for w, key in list(self.copies):
+            if w in self.workers:
+                self._hold_again(self.workers[w].store, key, self.copies.get(w, [key])[key])
+
+    def _hold_again(self, store: Held, key: int, parts: Parts) -> None:
+        """A worker holds a value again: within a limit of memory in a file, as it may have lain in one before."""
+        if self.memory is None or sum(x.nbytes for x in parts.values()) < FILED_BYTES:
+            store.put(key, parts)
+        else:
+            store.put_file(key, {block: in_file(x) for block, x in parts.items()})
 
 
 @contextmanager
@@ -317,6 +328,7 @@ class ServedHost(Host):
     def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Wire) -> None:
         self.known: dict[int, Exchanges] = {}
         self._told = 0.0  # when the driver last heard how far a run is
+        self._under_way = 0, 0  # the epoch and the number of that run
         # Under a limit of memory nobody has room for blocks of others.
         shares = mesh.blocks > 1 and memory is None
         self.sharing = Sharing(transport, self.known) if shares else None
@@ -330,10 +342,11 @@ class ServedHost(Host):
             w.sharing, w.reached = self.sharing, self._reached
 
     def _reached(self, done: int, total: int, nbytes: int) -> None:
-        """Tell the driver now and then how far a long run is."""
+        """Tell the driver now and then how far a long run is; which ends if nobody waits for it any more."""
         now = time.monotonic()
         if now > self._told + TOLD_SECONDS:
             self._told = now
+            self.transport.look(*self._under_way)
             self.transport.reached(done, total, nbytes)
 
     def learn(self, number: int, plan: Exchanges | Shares | bytes) -> None:
@@ -353,7 +366,7 @@ class ServedHost(Host):
                 self.known.pop(n, None)
 
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
-        self._told = time.monotonic()
+        self._told, self._under_way = time.monotonic(), (start.epoch, start.run)
         if self.sharing is None:
             return super()._run(start, tag, scattered)
         self.sharing.begin()

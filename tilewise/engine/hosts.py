@@ -99,6 +99,9 @@ class Hosts:
     def disregard(self, futures: Sequence[Any]) -> None:
         """Nobody will wait for these."""
 
+    def give_up(self, run: int) -> None:
+        """Nobody waits for the results of a run: hosts stop in the middle of it."""
+
     def pack(self, value: Any) -> Any:
         """A plan or a source as it can be sent: it may hold functions and classes of the user's program."""
         return value

@@ -12,6 +12,7 @@ import secrets
 import time
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tilewise import events
@@ -20,7 +21,7 @@ from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost
-from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, REACHED
+from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, FAILED, REACHED
 from tilewise.engine.recovery.worker_errors import Failure, PackedFailure
 from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.layout import DRIVER, Mesh
@@ -155,6 +156,12 @@ class WiredCluster(Cluster):
             self.lines.awaited.discard(future)
             self.lines.answers.pop(future, None)
 
+    def give_up(self, run: int) -> None:
+        """Hosts stop in the middle of a run."""
+        for host in self.hosts:
+            with suppress(PeerLost):
+                self.lines.post(host, (FAILED, self.epoch, run))
+
     def _check_alive(self) -> None:
         for host in list(self.hosts):
             if not self.alive(host):
@@ -199,7 +206,10 @@ class WiredCluster(Cluster):
     def restart(self) -> None:
         """Begin another epoch: survivors forget everything, lost processes get successors where there is a place."""
         self.epoch += 1
-        for host in (*self.hosts, *self._newcomers()):
+        known = (*self.hosts, *self._newcomers())
+        for host in known:
+            self._void(host)
+        for host in known:
             self._survives(host)
         orphans = [self.hosts.pop(h) for h in list(self.hosts) if h not in self.lines.links]
         for host in [h for h in self.addresses if h not in self.hosts and h not in self.lines.links]:
@@ -210,15 +220,27 @@ class WiredCluster(Cluster):
         self._spread()
         self._meet()
 
-    def _survives(self, host: int) -> None:
-        """Void what a host is doing, and wait until it has ended; its link is gone after this if it is."""
+    def _void(self, host: int) -> None:
+        """Let a host give up what it is doing."""
         try:
             if not self.alive(host):
                 self.lines.drop(host)
             self.lines.post(host, (EPOCH, self.epoch))
-            self.wait([self.call(host, "ready")])
-        except (PeerLost, WorkerLost):
+        except PeerLost:
             self.lines.drop(host)
+
+    def _survives(self, host: int) -> None:
+        """Wait until a host has given up what it was doing; its link is gone after this if it is."""
+        try:
+            ready = self.call(host, "ready")
+        except WorkerLost:
+            self.lines.drop(host)
+        while host in self.lines.links:
+            try:
+                self.wait([ready])
+                return
+            except WorkerLost:
+                continue  # perhaps another one: that is no reason to lose this one
 
     def _house(self, orphans: list[tuple[int, ...]]) -> None:
         """Processes for workers that have none: new ones, or (on_loss="shrink") those that are left.

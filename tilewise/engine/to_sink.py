@@ -45,9 +45,12 @@ def store(x: Remote, sink: Sink) -> int:
         holders = {p.src_worker for p in exchange.pieces}
         written = sum(cluster.ask_holders(x, holders, "write_stored", x.key, exchange, pickle.dumps(sink)))
         sink.count(written)
+    before, asked = cluster.counters.network_bytes, perf_counter()
     for box in here:
         sink.write(box, cluster.read(x, box))
         written += box_size(box)
+    if events.listeners and (moved := cluster.counters.network_bytes - before):
+        events.emit(events.Event("gather", "chunks that the driver writes", asked, perf_counter(), moved))
     nbytes = written * x.dtype.itemsize
     cluster.counters.written_bytes += nbytes
     if events.listeners:

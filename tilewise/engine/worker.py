@@ -142,10 +142,14 @@ class Worker:
         for pos, key in zip(learned.plan.wanted, start.keys, strict=True):
             self.store.put(key, self.values[pos])
         peak = self.blocks.peak_bytes
+        self.tell_peak(peak)
+        return self.network_bytes, self.read_bytes, peak
+
+    def tell_peak(self, nbytes: int) -> None:
+        """Say how much blocks took up at most, to those who listen."""
         if events.listeners:
             now = time.perf_counter()
-            events.emit(events.Event("memory", "blocks of a worker", now, now, peak, self.index))
-        return self.network_bytes, self.read_bytes, peak
+            events.emit(events.Event("memory", "blocks of a worker", now, now, nbytes, self.index))
 
     def stop(self) -> None:
         """Forget the run under way."""

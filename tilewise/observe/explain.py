@@ -135,13 +135,18 @@ class Plan:
         self.gathered = []
         for pos in self._results:
             spec = self._specs[pos]
-            lies = describe(self._layouts[pos]) if self._layouts is not None else "here"
-            moved = 0 if self._layouts is None else crossing(self._layouts[pos], spec.shape, spec.dtype)
+            layout = self._stored_from(pos)
+            lies = "here" if layout is None else describe(layout)
+            moved = 0 if layout is None else crossing(layout, spec.shape, spec.dtype)
             nbytes = prod(spec.shape) * spec.dtype.itemsize
             ends = self._value(pos), lies, describe(Stored())
             row = ExchangeRow("write", *ends, moved, 0.0, where_text([self._sites[pos]]), written=nbytes)
             self.gathered.append((pos, row))
             self.parts.append(row)
+
+    def _stored_from(self, pos: int) -> Layout | None:
+        """How a result lies on workers when it is written; None: it is here, or written where it is made."""
+        return None if self._layouts is None else self._layouts[pos]
 
     def write_known(self, shape: tuple[int, ...], dtype: Any) -> None:
         """An array that is here is written, too."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tilewise.cost.model import Rates
-from tilewise.layout import describe
+from tilewise.layout import Layout, describe
 from tilewise.observe import table
 from tilewise.observe.explain import Plan
 from tilewise.observe.picture import Drawn
@@ -56,6 +56,8 @@ class InTurns(Plan):
         )
         self._streams, self._counting_bytes = streams, counting_bytes
         self._shares = shares or Shares(streams, 1, 0)
+        self._direct: set[int] = set()  # results that loops write to a store
+        self._to_driver = 0  # bytes of others, of chunks that it writes
         self._apart = tuple(self.parts)  # as if blocks were workers
         self.parts = [part for loop in streams.loops for part in self._loop(loop)]
         self.memory_bytes = streams.peak_bytes
@@ -68,7 +70,9 @@ class InTurns(Plan):
     @property
     def network_bytes(self) -> int:
         """Bytes that cross between workers (at most, where it depends on data): none on one."""
-        return self._shares.network_bytes if self._shares.workers > 1 else 0
+        if self._shares.workers == 1:
+            return 0
+        return self._shares.network_bytes + self._to_driver
 
     @property
     def read_bytes(self) -> int:
@@ -78,7 +82,7 @@ class InTurns(Plan):
     @property
     def spilled_bytes(self) -> int:
         """Bytes written to spill files (at most, where it depends on data)."""
-        return self._moved.spilled_bytes
+        return self._moved.spilled_bytes - sum(self._specs[x].nbytes for x in self._direct)
 
     @property
     def restored_bytes(self) -> int:
@@ -93,6 +97,23 @@ class InTurns(Plan):
     def main_layouts(self) -> str:
         """All of it is here, if not at once."""
         return "whole"
+
+    def write_by_loops(self, possible: Callable[[Streams, int, tuple[int, ...], Any, bool], bool]) -> None:
+        """Results are written to a store, by the loops that make them where that is possible."""
+        streams, far = self._streams, self._shares.workers > 1
+        for pos in streams.wanted:
+            if possible(streams, pos, self._specs[pos].shape, self._specs[pos].dtype, far):
+                self._direct.add(pos)
+        self.parts = [part for loop in streams.loops for part in self._loop(loop)]
+
+    def write_results(self, crossing: Callable[[Layout, tuple[int, ...], Any], int]) -> None:
+        """As `Plan.write_results`."""
+        super().write_results(crossing)
+        self._to_driver = sum(row.bytes for _, row in self.gathered)
+
+    def _stored_from(self, pos: int) -> Layout | None:
+        here = pos in self._direct or self._shares.workers == 1
+        return None if here else self._shares.result(self._streams.origin[pos])
 
     def _loop(self, loop: Loop) -> list[Part]:
         streams, parts = self._streams, list[Part]()
@@ -109,7 +130,7 @@ class InTurns(Plan):
             row = self._collective(step.pos, streams.plan.layouts[step.input], traffic)
             parts.append(replace(row, source="from file to file"))
         for x in (*loop.gives, *(s.pos for s in loop.after)):
-            if x in streams.on_disk:
+            if x in streams.on_disk and x not in self._direct:
                 parts.append(self._file("spill", x, "", SPILL, streams.plan.specs[x].nbytes))
         return parts
 
@@ -138,11 +159,13 @@ class InTurns(Plan):
             f"{self.spilled_bytes:,} are spilled and {self.restored_bytes:,} read again, " if self.spilled_bytes else ""
         )
         workers, sent = self._shares.workers, self.network_bytes
+        written = f"{self.written_bytes:,} are written to a store, " if self.written_bytes else ""
         crosses = f"{sent:,} cross between workers, " if workers > 1 else ""
         return [
             f"Plan for {count_text(workers, 'worker')}, {self.blocks:,} blocks in turn: "
             f"{count_text(len(self._streams.loops), 'loop')} over them, {count_text(passes, 'pass')}",
-            f"{self.read_bytes:,} bytes are read from sources, {spilled}{crosses}peak {bytes_text(self.memory_bytes)}, "
+            f"{self.read_bytes:,} bytes are read from sources, {written}{spilled}{crosses}"
+            f"peak {bytes_text(self.memory_bytes)}, "
             f"predicted {time_text(self.seconds)} (files {time_text(self.exchange_seconds)})",
             table.sum_text(self.totals.read, self.totals.written, self.totals.allocated, sent),
             *[f"A mask keeps {m}; it is counted first, and the rest is planned by what it keeps." for m in self._masks],

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.errors import StoreError, message
-from tilewise.ir.order import Order, strides_of
+from tilewise.ir.order import Order, by_strides, strides_of
 from tilewise.layout import Box, box_size, overlap
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, within
@@ -110,6 +110,13 @@ class HeldPart(Source):
         """What another worker sent."""
         self._rest = self._rest or Spilled(self.shape, self.dtype, self.order)
         self._rest.write(box, block)
+
+
+def in_file(x: ND) -> ND:
+    """An array that lies in a spill file, in the same order of axes."""
+    spilled = Spilled(x.shape, x.dtype, by_strides(x.shape, x.strides))
+    spilled.write(tuple((0, n) for n in x.shape), x)
+    return spilled.mapped()
 
 
 def nameless_file() -> Any:

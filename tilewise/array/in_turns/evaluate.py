@@ -87,29 +87,28 @@ writing: dict[Cell, Sink] = {}  # results that are to be written, by whoever eva
 
 
 def _sinks(plan: Streams, outputs: Sequence[Cell], by_workers: bool = False) -> dict[int, Sink]:
-    """By position: the sinks of results that loops can write to, and the cells' entries used up.
-
-    Not of results that are kept in memory, nor where chunks must be written as a whole and blocks end within them.
-    """
+    """By position: the sinks of results that loops can write to, and the cells' entries used up."""
     found: dict[int, Sink] = {}
-    read = {plan.origin[x] for loop in plan.loops for x in loop.takes}
     for c, pos in zip(outputs, plan.wanted, strict=True):
-        sink, shape = writing.get(c), plan.plan.specs[pos].shape
-        fits = sink is not None and plan.origin[pos] == pos and pos in plan.on_disk and pos not in read
-        if (
-            sink is None
-            or not fits
-            or (by_workers and not sink.opened_by_workers)
-            or plan.wanted.count(pos) > 1
-            or (sink.shape, sink.dtype) != (shape, c.meta().dtype)
-        ):
-            continue
-        own = [owned_box(plan.plan.layouts[pos], shape, plan.plan.mesh, block=b) for b in range(plan.blocks)]
-        boxes = [box for box in own if all(isinstance(s, tuple) for s in box)]
-        whole = all(part == sink.chunk_box(part) for box in boxes for part in sink.parts(box))  # type: ignore[arg-type]
-        if len(boxes) == len(own) and (whole or not sink.whole_chunks):
+        sink = writing.get(c)
+        if sink is not None and sink.dtype == c.meta().dtype and written_by_loops(plan, pos, sink, by_workers):
             found[pos] = writing.pop(c)
     return found
+
+
+def written_by_loops(plan: Streams, pos: int, sink: Sink, by_workers: bool) -> bool:
+    """Whether loops can write a result to a sink.
+
+    Not one that is kept in memory, nor where chunks must be written as a whole and blocks end within them.
+    """
+    shape, read = plan.plan.specs[pos].shape, {plan.origin[x] for loop in plan.loops for x in loop.takes}
+    fits = plan.origin[pos] == pos and pos in plan.on_disk and pos not in read and plan.wanted.count(pos) == 1
+    if not fits or (by_workers and not sink.opened_by_workers) or sink.shape != shape:
+        return False
+    own = [owned_box(plan.plan.layouts[pos], shape, plan.plan.mesh, block=b) for b in range(plan.blocks)]
+    boxes = [box for box in own if all(isinstance(s, tuple) for s in box)]
+    whole = all(part == sink.chunk_box(part) for box in boxes for part in sink.parts(box))  # type: ignore[arg-type]
+    return len(boxes) == len(own) and (whole or not sink.whole_chunks)
 
 
 def run_streamed(

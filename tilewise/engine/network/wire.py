@@ -19,7 +19,7 @@ from tilewise.layout import DRIVER
 
 # What a message is: its first element. (Plain numbers: members of an Enum are pickled with their class.)
 PIECES = 0  # (sender, receiver, *tag), pieces
-FAILED = 1  # epoch, run: the process that sends this sends nothing more in the run
+FAILED = 1  # epoch, run: the process that sends this sends nothing more in the run; the driver: nobody waits for it
 CALL = 2  # what makes a Call
 ANSWER = 3  # number of the call, result
 EPOCH = 4  # epoch, from the driver: everything older is void
@@ -96,7 +96,7 @@ class Wire(Links):
         while found is None:
             self._check(tag.epoch)
             home = self._homes[sender]
-            if (home, tag.run) in self._failed:
+            if (home, tag.run) in self._failed or (DRIVER, tag.run) in self._failed:
                 raise PeerFailed
             if home not in self.links:
                 raise PeerLost(f"worker {sender} is gone")
@@ -159,7 +159,7 @@ class Wire(Links):
         self._check(epoch)
         if process not in self.links:
             raise PeerLost(f"process {process} is gone")
-        return (process, run) not in self._failed
+        return (process, run) not in self._failed and (DRIVER, run) not in self._failed
 
     def _check(self, epoch: int) -> None:
         if self._over or epoch < self.epoch:
@@ -183,6 +183,13 @@ class Wire(Links):
                 self.post(DRIVER, (ANSWER, call.number, result))
             except PeerLost:
                 self._over = True
+
+    def look(self, epoch: int, run: int) -> None:
+        """Read what has come; raises if the epoch is over, the driver gone, or the run given up."""
+        self.progress(0.0)
+        self._check(epoch)
+        if any(failed == run for _, failed in self._failed):
+            raise PeerFailed
 
     def reached(self, done: int, total: int, nbytes: int) -> None:
         """Tell the driver how far this process is."""

@@ -29,6 +29,7 @@ class Entry:
     sinks: tuple[Any, ...] = ()  # where results are written (packed; None: they are kept), if any are
     uses: int = 0  # results still alive, and later entries that read one
     counted: bool = False  # what it moved when it first ran to its end
+    run: int = 0  # the number of its last run
 
     @property
     def nbytes(self) -> int:

@@ -6,10 +6,13 @@ Results that lie in spill files stay there, seen through a map of the file, and 
 from __future__ import annotations
 
 import pickle
+import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewise import events
 from tilewise.engine.counters import DiskCounters
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.stream.crossing import Talk
@@ -32,7 +35,7 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
     worker.drop(start.gone)
     worker.blocks.reset_peak()
     streams, counters = shares.of[worker.index], DiskCounters()
-    network = sum(p.nbytes for pieces in scattered for p in pieces) if worker.index else 0
+    network = _came(worker, scattered) if worker.index else 0
     leaves = [
         _leaf(worker, shares, pos, leaf, scattered) for pos, leaf in zip(shares.leaves, start.leaves, strict=True)
     ]
@@ -46,7 +49,7 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
     values = Values(streams, leaves, start.consts, budget, counters, sinks)
     kept = pool.bound(budget)
     try:
-        talk = Share(shares, worker.index, values, start.backend).run()
+        talk = Share(shares, worker.index, values, start.backend, worker.reached).run()
         inbox: Any = None
         while True:
             try:
@@ -54,7 +57,7 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
             except StopIteration:
                 break
             inbox = yield outbox
-            network += sum(piece.nbytes for pieces in inbox for piece in pieces)
+            network += _came(worker, inbox)
         peak = values.blocks.peak_bytes + there
         results = [_kept(worker, shares, values, pos) for pos in shares.wanted]
         del values.there, talk, inbox, leaves
@@ -65,7 +68,18 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
         values.close()
         pool.bound(kept)
     disk = counters.spilled_bytes, counters.restored_bytes, counters.written_bytes
-    return network, counters.read_bytes, max(peak, worker.blocks.peak_bytes), disk
+    peak = max(peak, worker.blocks.peak_bytes)
+    worker.tell_peak(peak)
+    return network, counters.read_bytes, peak, disk
+
+
+def _came(worker: Worker, messages: Sequence[Sequence[ND]]) -> int:
+    """Bytes that others sent."""
+    nbytes = sum(piece.nbytes for pieces in messages for piece in pieces)
+    if nbytes and events.listeners:
+        now = time.perf_counter()
+        events.emit(events.Event("exchange", "between blocks that take turns", now, now, nbytes, worker.index))
+    return nbytes
 
 
 def _leaf(worker: Worker, shares: Shares, pos: int, leaf: Any, scattered: list[list[ND]]) -> Any:

@@ -6,7 +6,7 @@ to each of the others and gets what they sent; all workers do so equally often (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +65,15 @@ def run_streams(
 class Share:
     """A worker's share of streams."""
 
-    def __init__(self, shares: Shares, worker: int, values: Values, backend: str) -> None:
+    def __init__(
+        self,
+        shares: Shares,
+        worker: int,
+        values: Values,
+        backend: str,
+        tell: Callable[[int, int, int], None] | None = None,  # the driver, where it is far away
+    ) -> None:
+        self.tell = tell
         self.shares, self.worker, self.values, self.backend = shares, worker, values, backend
         self.streams, self.plan = shares.of[worker], shares.streams.plan
         self.consts = {pos: values.there[pos] for pos in self.plan.consts}
@@ -122,7 +130,10 @@ class Share:
             assert taken is not None
             arrays = taken.wait()
             done, total = self.reached
-            events.activity.reach("block", done, total, values.counters.read_bytes)
+            if self.tell is None:
+                events.activity.reach("block", done, total, values.counters.read_bytes)
+            else:
+                self.tell(done, total, values.counters.read_bytes)
             self.reached = done + 1, total
             ahead = None if after is None or not streams.ahead else values.take(loop, after, taken)
             store.reserve(("a block",), work)

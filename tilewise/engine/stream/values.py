@@ -40,8 +40,8 @@ class Taken:
         """The arrays, when all of them are there."""
         for future in self.reading:
             future.result()
-        if self.reading and events.listeners:
-            events.emit(events.Event("read", "blocks", self.began, time.perf_counter(), self.fresh))
+        if self.reading:
+            _tell("read", "blocks", self.began, self.fresh)
         self.reading = []
         return self.arrays
 
@@ -176,16 +176,16 @@ class Values:
     def put(self, pos: int, box: Box, array: ND) -> None:
         """A part of a kept value, written at once."""
         target = self.there[pos]
+        began = time.perf_counter()
         if isinstance(target, Sink):
             for part in target.parts(box):
                 target.write(part, array[within(part, box)])
             self.counters.written_bytes += array.nbytes
+            _tell("store", type(target).__name__, began, array.nbytes)
         elif isinstance(target, Spilled):
-            self.counters.spilled_bytes += array.nbytes
-            began = time.perf_counter()
             target.write(box, array)
-            if events.listeners:
-                events.emit(events.Event("spill", "blocks", began, time.perf_counter(), array.nbytes))
+            self.counters.spilled_bytes += array.nbytes
+            _tell("spill", "blocks", began, array.nbytes)
         else:
             assert isinstance(target, np.ndarray)
             target[within(box, tuple((0, n) for n in target.shape))] = array
@@ -223,6 +223,13 @@ class Values:
         for pos in positions:
             if self.there.pop(pos, None) is not None and ("value", pos) in self.blocks:
                 self.blocks.release(("value", pos))
+
+
+def _tell(kind: str, name: str, began: float, nbytes: int) -> None:
+    """Say what went to or came from a disk, to those who listen."""
+    if events.listeners:
+        now = time.perf_counter()
+        events.emit(events.Event(kind, name, began, now, nbytes, events.activity.worker))
 
 
 def _read(source: Source, box: Box, out: ND) -> None:
