@@ -27,7 +27,7 @@ def export(x: Array) -> ND:
         nd = forcing.fetched(x)
         if not _shared(x, nd):
             return _apart(x, nd)
-        return np.asarray(_outside(x, nd))  # type: ignore[arg-type]
+        return np.asarray(_outside(x, nd))
 
 
 def lend(x: Array) -> Any:
