@@ -32,7 +32,7 @@ from tilewise import testing
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, session
 from tilewise.array.handle import Array
-from tilewise.array.slots.takeover import start_counting
+from tilewise.array.slots.takeover import start_counting as _start_counting
 from tilewise.config import config
 from tilewise.errors import (
     FallbackError,
@@ -118,6 +118,6 @@ _LATER |= dict.fromkeys(
 _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
 _LATER |= {"parfor": "tilewise.parfor.loop", "__array_namespace_info__": "numpy"}
 fill_namespace(globals(), _LATER)
-start_counting()
+_start_counting()
 _quickly.end()
-del _quickly, fill_namespace, start_counting
+del _quickly, _start_counting, fill_namespace
