@@ -72,11 +72,11 @@ def plan_shares(
     left = memory - sum(x.held_bytes for x in cluster.living() if id(x) not in given)
     messages = max(memory // SHARE, LEAST_BYTES)
     streams = prepare_streams(nodes, [at[r] for r in narrow], settings, left - messages, held, mesh.workers)
-    key = "shares", id(streams), mesh.workers, messages
+    by_leaf = [n for n in nodes if n.value is not None]
+    lying = {p: held[n] for n, p in zip(by_leaf, streams.plan.leaves, strict=True) if n in held}
+    key = "shares", id(streams), mesh.workers, messages, tuple(lying.items())
     known: tuple[object, Shares] | None = compiler.mesh_plans.get(key)
     if known is None or known[0] is not streams:
-        by_leaf = [n for n in nodes if n.value is not None]
-        lying = {p: held[n] for n, p in zip(by_leaf, streams.plan.leaves, strict=True) if n in held}
         made = Shares(streams, mesh.workers, max(messages // (2 * mesh.workers), LEAST_BYTES), lying)
         known = streams, made
         remember(compiler.mesh_plans, key, known)

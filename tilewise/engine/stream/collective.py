@@ -58,8 +58,8 @@ def run_collective(shares: Shares, worker: int, loop: int, step: Exchange, value
         values.counters.spilled_bytes += pile.written
         if events.listeners:
             now = time.perf_counter()
-            sent = "what blocks send to each other"
-            events.emit(events.Event("spill", sent, now, now, pile.written, events.activity.worker))
+            name = "what blocks send to each other"
+            events.emit(events.Event("spill", name, now, now, pile.written, events.activity.worker))
         values.counters.restored_bytes += pile.taken_bytes
     values.blocks.release(("a collective",))
 
