@@ -25,6 +25,7 @@ ND = np.ndarray[Any, Any]
 NAMES = count(10_000)
 SHAPE = (400, 100)  # 320,000 bytes
 MEMORY = 180_000
+ROWS = np.random.default_rng(3).integers(0, SHAPE[0], 64)
 SMALL: Any = elements((100, 8), "f8") / 100
 
 
@@ -55,6 +56,10 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
     "sort of columns": (lambda np, x: np.sort(x, axis=0), 1),
     "median": (lambda np, x: np.median(x, axis=0), None),
     "slice": (lambda np, x: x[3:7, ::2].T + 1, None),
+    "sums of two loops": (lambda np, x: x[ROWS].sum(0) + (x * 2).sum(0), None),
+    "products of two loops": (lambda np, x: x[ROWS].T @ x[ROWS] - 0.5 * (x.T @ x), None),
+    "counts of two loops": (lambda np, x: (x[ROWS] > 50).sum(0) + (x > 50).sum(0), None),
+    "maxima of two loops": (lambda np, x: np.maximum(x[ROWS].max(0) * 2, x.max(0)), None),
 }
 
 

@@ -28,6 +28,9 @@ TOGETHER = "together"  # all arguments are contributions at once (the function i
 ONE = "one"  # one argument is contributions, the others are whole
 FIRST = "first"  # the first argument is contributions, the others are whole
 
+_IDEMPOTENT = frozenset(
+    {np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or, np.bitwise_and, np.bitwise_or}
+)
 BRANCH_ROWS = 1 << 12  # lifted at once; a power of two: a branch of the tree of contributions
 
 
@@ -67,6 +70,15 @@ class Reduction:
         """
         found = self.identity(kind)
         return -found if self.name == "add" and found.dtype.kind in "fc" else found
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether a contribution that counts twice changes nothing.
+
+        >>> by_name("maximum").idempotent, by_name("add").idempotent
+        (True, False)
+        """
+        return self.ufunc in _IDEMPOTENT
 
     def combine(self, a: ND, b: ND, out: ND | None = None) -> ND:
         """Two arrays of contributions, the first before the second, as one."""

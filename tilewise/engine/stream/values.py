@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise import events
 from tilewise.engine.counters import DiskCounters
-from tilewise.layout import Box, Held, dims, owned_box, runs
+from tilewise.layout import Box, Held, dims, owned_box, reduction, runs
 from tilewise.plan.shares import boxes_of
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.store import pool
@@ -86,7 +86,13 @@ class Values:
             box = taken.boxes[x] = self.streams.box(x, block)
             if x in parts:
                 continue
-            if before is not None and before.boxes[x] == box and self.streams.in_file(x):
+            by = reduction(self.plan.layouts[x])
+            if by is not None and not by.idempotent and block != self._speaker(x, box):
+                # An earlier loop has added up what blocks contributed: one of them has the sum, the others nothing.
+                kind = self.plan.specs[x].dtype
+                taken.arrays[x] = np.broadcast_to(np.asarray(by.neutral(kind), kind), dims(box))
+                continue
+            if by is None and before is not None and before.boxes[x] == box and self.streams.in_file(x):
                 taken.arrays[x] = before.arrays[x]
                 taken.reading += before.reading
             else:
@@ -96,6 +102,10 @@ class Values:
             taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]
         self.blocks.reserve(("blocks read ahead", block), taken.nbytes)
         return taken
+
+    def _speaker(self, pos: int, box: Held) -> int:
+        """The first of the blocks that have the same part of a value."""
+        return next(b for b in range(self.streams.blocks) if self.streams.box(pos, b) == box)
 
     def whole(self, pos: int) -> ND:
         """All of a value."""
