@@ -59,6 +59,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
     "sums of two loops": (lambda np, x: x[ROWS].sum(0) + (x * 2).sum(0), None),
     "products of two loops": (lambda np, x: x[ROWS].T @ x[ROWS] - 0.5 * (x.T @ x), None),
     "counts of two loops": (lambda np, x: (x[ROWS] > 50).sum(0) + (x > 50).sum(0), None),
+    "variances of two loops": (lambda np, x: x[ROWS].var(0) + (x * 2).var(0), None),
     "maxima of two loops": (lambda np, x: np.maximum(x[ROWS].max(0) * 2, x.max(0)), None),
 }
 

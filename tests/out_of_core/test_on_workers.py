@@ -24,7 +24,7 @@ from tilewise.store.npy import open_npy
 NAMES = count(70_000)
 SHAPE, MEMORY = (401, 100), 90_000  # 320,800 bytes
 SHARED = ("sum", "argmin", "standardise", "Gram", "transpose", "stencil", "cumulative sum", "sort", "mean of rows")
-SHARED += ("sums of two loops",)
+SHARED += ("sums of two loops", "variances of two loops")
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tilewise.layout import Held, most_held, reduction
 from tilewise.ops.const import Const
+from tilewise.ops.moments import Terms
 from tilewise.ops.traits.collectives import Collective
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
@@ -43,6 +44,7 @@ class _Loops:
         self.again: dict[int, set[int]] = {}  # by loop: steps of earlier ones that run in it, too
         self.writes = any(overwritten(s) for s in self.steps)
         self._place()
+        self._count_late()
 
     def streams(self, memory: int, ahead: bool) -> Streams:
         """Loops; of what they keep, the smallest values stay in memory."""
@@ -87,8 +89,17 @@ class _Loops:
                 self.made[x] = own
                 ready[x] = own + isinstance(step, Exchange)
 
-    def _from(self, pos: int) -> int:
-        return self.origin[pos]
+    def _count_late(self) -> None:
+        """Make numbers of terms where they are read: every block has its own, whatever their layout says."""
+        for k, step in enumerate(self.steps):
+            own = [x for x in makes(step) if type(self.plan.specs[x].op) is Terms]
+            if not own or k not in self.level:
+                continue
+            readers = sorted({level for m, level in self.level.items() if {*own} & {*reads(self.steps[m])}})
+            for x in own:
+                self.level[k] = self.made[x] = readers[0] if readers else self.level[k]
+            for level in readers[1:]:
+                self.again.setdefault(level, set()).add(k)
 
     def _blocks(self, pos: int) -> bool:
         """Whether a value is made block by block (not a sum of what blocks contribute)."""
