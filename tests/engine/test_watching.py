@@ -184,4 +184,4 @@ def test_blocks_that_take_turns_on_workers_can_be_stopped(
                 float(tw.open(tmp_path / "x.npy").sum())
             gate.set()
             assert float(tw.open(tmp_path / "y.npy").sum()) == 80_000.0
-            assert sum(read) < session.disk.blocks // 2 and cluster.counters.replays == 0
+            assert sum(read) < session.disk.blocks // 2

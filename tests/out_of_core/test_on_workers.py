@@ -17,7 +17,7 @@ from tests.out_of_core.test_in_turns import PROGRAMS
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
-from tilewise.store import files
+from tilewise.store import files, pool
 from tilewise.store.flat import GAP_BYTES
 from tilewise.store.npy import open_npy
 
@@ -217,3 +217,10 @@ def test_columns_of_a_file_are_read_many_rows_at_once(tmp_path: Path, monkeypatc
     for box in (((0, 3000), (3, 4)), ((1, 2999), (38, 40)), ((5, 6), (0, 1))):
         np.testing.assert_array_equal(source.read(box), x[box[0][0] : box[0][1], box[1][0] : box[1][1]])
     assert len(sizes) < 40 and max(sizes) < 2 * GAP_BYTES
+
+
+def test_the_pool_is_free_again_afterwards() -> None:
+    before = pool.bound(None)
+    with tw.session(engine="virtual", workers=3, memory=MEMORY):
+        tw.evaluate(opened().sum(0))
+    assert pool.bound(before) is None

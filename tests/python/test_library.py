@@ -91,6 +91,7 @@ def test_arrays_of_ours_give_ours():
     assert same((got[1][0], np.asarray(got[1][1])), want[1])
 
 
+@pytest.mark.skipif("type(print) is not type(len)", reason="Ray has put its own print in place of Python's")
 def test_printing(capsys):
     @tw.jit(strict=True)
     def says(n):

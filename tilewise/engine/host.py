@@ -32,6 +32,7 @@ from tilewise.layout import DRIVER, Box, Exchange, Mesh
 from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
+from tilewise.store import pool
 from tilewise.store.base import Sink
 from tilewise.store.spill import in_file
 
@@ -183,6 +184,7 @@ class Host:
         talks = {i: run_share(w, shares, start, scattered.get(i, [])) for i, w in self.workers.items()}
         inboxes: dict[int, Any] = dict.fromkeys(talks)
         done: list[Report] = []
+        kept = pool.bound(next(iter(self.workers.values())).memory)
         try:
             for step in count():
                 now = tag._replace(round=step)
@@ -203,6 +205,7 @@ class Host:
                 others = range(self.mesh.workers)
                 inboxes = {i: [self.transport.receive(v, i, now) if v != i else [] for v in others] for i in talks}
         finally:
+            pool.bound(kept)
             for talk in talks.values():
                 talk.close()
         raise AssertionError("never comes here")

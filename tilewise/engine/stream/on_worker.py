@@ -47,7 +47,6 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
     there = worker.blocks.reserved_bytes
     budget = None if worker.memory is None else worker.memory - there
     values = Values(streams, leaves, start.consts, budget, counters, sinks)
-    kept = pool.bound(budget)
     try:
         talk = Share(shares, worker.index, values, start.backend, worker.reached).run()
         inbox: Any = None
@@ -66,7 +65,6 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
                 _store(worker, shares, streams.origin[pos], key, value)
     finally:
         values.close()
-        pool.bound(kept)
     disk = counters.spilled_bytes, counters.restored_bytes, counters.written_bytes
     peak = max(peak, worker.blocks.peak_bytes)
     worker.tell_peak(peak)
