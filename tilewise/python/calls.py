@@ -90,6 +90,8 @@ def library(found: Any) -> Library | None:
     name = getattr(found, "__name__", "")
     if isinstance(found, np.ufunc):
         return Library("numpy", name)
+    if found is builtins.print:  # which others replace, as Ray does in its drivers
+        return Library("builtins", "print")
     module = (getattr(found, "__module__", None) or type(found).__module__ or "").split(".")[0]
     if isinstance(found, FunctionType) and found.__code__.co_filename.startswith("<"):  # in a doctest of ours
         return None
