@@ -228,3 +228,12 @@ def test_little_memory_and_many_variances() -> None:
     with tw.session(engine="virtual", workers=4, memory=400_000), tw.config(eager_bytes=0):
         found = tw.compute(program(tw, tw.evaluate(tw.asarray(X).relayout(0))))
     np.testing.assert_allclose(found, program(np, X), rtol=1e-9, atol=1e-9)
+
+
+def test_without_columns_in_any_layout() -> None:
+    """Workers that have no part of any result may have no number of terms, either."""
+    data = np.ones((2, 0, 2), np.int32)
+    for seed in range(50_264, 50_272):
+        with tw.testing.random_layouts(seed):
+            (found,) = on_mesh(lambda np, X: ((X + X) * X).var(0), data, 8, axis=None, native=False, blocks=3)
+        assert np.asarray(found).shape == (0, 2)

@@ -94,7 +94,7 @@ class Pack(Op):
         dtype = parts[0].dtype
         mean, rest, squares = (x.astype(np.float64, copy=False) for x in parts)
         out = np.zeros(mean.shape, BY.kind(dtype))
-        if number.flat[0]:
+        if out.size and number.flat[0]:
             with np.errstate(all="ignore"):
                 off = rest / number
                 high, low = two_sum(mean, off)
