@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -130,6 +131,15 @@ def test_a_bound_holds_for_what_is_in_use_and_idle(monkeypatch: pytest.MonkeyPat
     assert fresh.idle_bytes() == 6 << 20
     pool.bound(None)
     kept.clear()
+    assert fresh.idle_bytes() == 20 << 20
+    with ExitStack() as first, ExitStack() as second:  # as of two threads: those who end first began first
+        first.enter_context(pool.bounded(8 << 20))
+        second.enter_context(pool.bounded(12 << 20))
+        first.close()
+        pool.empty(BIG, np.float64)
+        assert 0 < fresh.idle_bytes() <= 12 << 20
+    arrays = [pool.empty(BIG, np.float64) for _ in range(10)]
+    arrays.clear()
     assert fresh.idle_bytes() == 20 << 20
 
 

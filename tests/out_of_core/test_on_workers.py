@@ -220,7 +220,6 @@ def test_columns_of_a_file_are_read_many_rows_at_once(tmp_path: Path, monkeypatc
 
 
 def test_the_pool_is_free_again_afterwards() -> None:
-    before = pool.bound(None)
     with tw.session(engine="virtual", workers=3, memory=MEMORY):
         tw.evaluate(opened().sum(0))
-    assert pool.bound(before) is None
+    assert not pool._pool.bounds and pool._pool.most is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -184,8 +184,9 @@ class Host:
         talks = {i: run_share(w, shares, start, scattered.get(i, [])) for i, w in self.workers.items()}
         inboxes: dict[int, Any] = dict.fromkeys(talks)
         done: list[Report] = []
-        kept = pool.bound(next(iter(self.workers.values())).memory)
-        try:
+        with pool.bounded(next(iter(self.workers.values())).memory), ExitStack() as stack:
+            for talk in talks.values():
+                stack.callback(talk.close)
             for step in count():
                 now = tag._replace(round=step)
                 for i, talk in list(talks.items()):
@@ -204,10 +205,6 @@ class Host:
                     return done
                 others = range(self.mesh.workers)
                 inboxes = {i: [self.transport.receive(v, i, now) if v != i else [] for v in others] for i in talks}
-        finally:
-            pool.bound(kept)
-            for talk in talks.values():
-                talk.close()
         raise AssertionError("never comes here")
 
     def _advance(self, w: Worker, k: int, tag: Tag) -> None:

@@ -12,7 +12,8 @@ import mmap
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from sys import getrefcount, is_finalizing
 from typing import Any
@@ -102,6 +103,7 @@ class Pool:
         self._patience = PATIENCE
         self._missed: set[int] = set()  # sizes of blocks that went back for want of use
         self.most: int | None = None  # bytes, in use or idle: beyond it nothing is kept
+        self.bounds: list[int] = []  # of those who want less for a while
         self.high_water = 0  # the most in use since someone last asked to start over
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, strides: Strides) -> ND:
@@ -173,7 +175,8 @@ class Pool:
 
     def _may_idle(self, nbytes: int) -> int:
         """So many bytes, or fewer under a bound."""
-        return nbytes if self.most is None else min(nbytes, max(0, self.most - self._in_use))
+        bounds = self.bounds if self.most is None else [self.most, *self.bounds]
+        return min([nbytes, *(max(0, most - self._in_use) for most in bounds)])
 
     def _settle(self) -> None:
         """Count what has come back."""
@@ -281,10 +284,21 @@ def trim(idle_bytes: int = 0) -> None:
     _pool.trim(idle_bytes)
 
 
-def bound(nbytes: int | None) -> int | None:
-    """Keep no idle memory beyond so many bytes in all (None: as much as is useful); the bound before."""
-    before, _pool.most = _pool.most, nbytes
-    return before
+def bound(nbytes: int | None) -> None:
+    """Keep no idle memory beyond so many bytes in all (None: as much as is useful)."""
+    _pool.most = nbytes
+
+
+@contextmanager
+def bounded(nbytes: int | None) -> Iterator[None]:
+    """Keep no idle memory beyond so many bytes meanwhile; threads may do so side by side."""
+    bounds = [] if nbytes is None else [nbytes]
+    _pool.bounds.extend(bounds)
+    try:
+        yield
+    finally:
+        for x in bounds:
+            _pool.bounds.remove(x)
 
 
 def idle_bytes() -> int:

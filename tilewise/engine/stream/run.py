@@ -51,14 +51,13 @@ def run_streams(
     counters.predicted_spilled_bytes += spilled
     counters.predicted_restored_bytes += streams.restored_bytes
     values = Values(streams, leaves, consts, memory, counters, sinks)
-    kept = pool.bound(memory)
     try:
-        for _ in Share(Shares(streams, 1, 0), 0, values, backend).run():
-            raise AssertionError("there is nobody to talk to")
+        with pool.bounded(memory):
+            for _ in Share(Shares(streams, 1, 0), 0, values, backend).run():
+                raise AssertionError("there is nobody to talk to")
         return [values.there[streams.origin[w]] for w in streams.wanted]
     finally:
         values.close()
-        pool.bound(kept)
         counters.peak_bytes = values.blocks.peak_bytes
 
 
