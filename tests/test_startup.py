@@ -10,8 +10,8 @@ LIBRARIES = "llvmlite ray scipy rich multiprocessing asyncio pandas numba jax to
 STANDARD = "socket ssl html difflib tempfile argparse unittest doctest concurrent.futures xml email http".split()
 OURS = (
     "solver observe.explain observe.picture engine.cluster engine.host engine.virtual engine.network compiler.mesh "
-    "plan.exchanges plan.deep_halo plan.blocks array.workers array.program api.explaining backend.llvm python "
-    "kernel.program.ir api.functions.purity parfor.loop"
+    "plan.exchanges plan.deep_halo plan.blocks array.evaluation.workers array.program api.explaining backend.llvm "
+    "python kernel.program.ir api.functions.purity parfor.loop"
 ).split()
 LARGE = "x = np.ones(1_000_000); float((x * 2 + 1).sum())"
 
