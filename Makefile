@@ -17,14 +17,15 @@ demo: $(RUN)
 	$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(DEV)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Random programs and functions, random kernels, and the property tests, each with many new random examples (half an hour).
+# Random programs and functions, random kernels, and the property tests, each with many new random examples, and sweeps
+# of kernels compiled as in programs (half an hour).
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --cases 20000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz --cases 5000 --seed $$(date +%s) --thresholds
@@ -36,7 +37,7 @@ fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz.parfor.running --cases 1000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
-	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
+	$(BIN)/python -m pytest -n $(WORKERS) -m "(hypothesis or quick_code) and not soak" --hypothesis-profile=soak
 
 # The same program on the same data gives the same bits: every program of benchmarks/kernels, and 2,000 random ones (an hour).
 bits: $(DEV)

@@ -1,5 +1,6 @@
 """What all tests share: how many examples properties are tried on, and settings that do not leak."""
 
+import gc
 import importlib
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +25,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shel
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt themselves
 
 # Compiling a kernel takes longer than any useful deadline for one example.
-settings.register_profile("ci", derandomize=True, max_examples=25, deadline=None)
+settings.register_profile("ci", derandomize=True, max_examples=15, deadline=None)
 settings.register_profile("soak", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
 compiler.checked = True
 
 
-# What is compiled is compiled quickly, with the same bits, but in the tests of code itself.
+# What is compiled is compiled quickly, with the same bits, but in the tests of code itself; and there, too, where a
+# test sweeps dtypes and shapes (`quick_code`): `make fuzz` runs those with good code.
 GOOD_CODE = ("tests/kernel/", "tests/backend/", "tests/bits/", "tests/test_same_bits", "tests/test_processes")
 llvm = importlib.import_module("tilewise.backend.llvm.compile.compiler")
 
@@ -38,7 +40,9 @@ llvm = importlib.import_module("tilewise.backend.llvm.compile.compiler")
 @pytest.fixture(autouse=True)
 def quick_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of the suite's time would else be LLVM's."""
-    if not request.node.nodeid.startswith(GOOD_CODE):
+    sweeps = request.node.get_closest_marker("quick_code") is not None
+    quickly = sweeps and request.config.getoption("--hypothesis-profile") != "soak"
+    if quickly or not request.node.nodeid.startswith(GOOD_CODE):
         monkeypatch.setattr(llvm, "object_code", partial(_object_code, level=llvm.QUICK))
 
 
@@ -82,6 +86,20 @@ def nothing_recorded_before_a_test() -> None:
 
 
 _first_states: dict[int, Mapping[str, Any]] = {}
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector need not look through the tests themselves."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_collections() -> Iterator[None]:
+    """The garbage collector looks through what a module has left (plans, code) once: tests that call it, and there are
+    many, would else take seconds each by the end."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Deep graphs: 30,000 recorded operators are forced, pickled, copied and printed without recursion, 100,000 dropped."""
+"""Deep graphs: 10,000 recorded operators are forced, pickled, copied and printed without recursion, 100,000 dropped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import tilewise as tw
 
-DEEP, DROPPED = 30_000, 100_000
+DEEP, DROPPED = 10_000, 100_000
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_dropping_a_deep_chain() -> None:
 
 
 def test_deep_updates() -> None:
-    n = 3_000
+    n = 2_000
     x = tw.array(np.zeros(4))
     for i in range(n):
         x[i % 4] += 1.0

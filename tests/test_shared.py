@@ -12,7 +12,7 @@ import pytest
 
 import tilewise as tw
 from tilewise import events
-from tilewise.array import force
+from tilewise.array.evaluation import here
 
 N = 50
 
@@ -87,13 +87,13 @@ def test_a_result_is_read_by_what_hangs_on_it() -> None:
 
 def test_nothing_is_kept_that_nobody_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[list[int]] = []
-    look = force._needed_elsewhere
+    look = here._needed_elsewhere
 
     def spy(*args: Any) -> list[int]:
         found.append(look(*args))
         return found[-1]
 
-    monkeypatch.setattr(force, "_needed_elsewhere", spy)
+    monkeypatch.setattr(here, "_needed_elsewhere", spy)
     total = made().cumsum()
     low, high = total - 1.0, total * 2.0
     del total, high

@@ -1,9 +1,9 @@
 """Modules that are loaded when something of them is first asked for. In: a name. Out: a stand-in for the module.
 
     if TYPE_CHECKING:
-        from tilewise.array import workers
+        from tilewise.array.evaluation import workers
     else:
-        workers = later("tilewise.array.workers")
+        workers = later("tilewise.array.evaluation.workers")
 
 For what most programs never need: meshes, explanations. It stands at the top of a file like any import, and points
 downwards like any import (tests/test_layers.py).

@@ -229,7 +229,7 @@ SHAPES = [(3000, 100), (20_001, 13), (2_001, 257), (50_000, 4), (50, 3000)]
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_tuning_changes_no_bit(name, clocked):
-    for shape in SHAPES:
+    for shape in (SHAPES[0], SHAPES[1], SHAPES[-1]):  # the next test has tiles of all lengths for all of them
         if name == "gram and sums" and shape[0] < shape[1]:
             continue  # a large result
         data = np.random.default_rng(6).normal(size=shape)

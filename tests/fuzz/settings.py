@@ -9,9 +9,9 @@ from typing import Any
 import tilewise
 from tests.fuzz.program import Setting
 from tests.fuzz.thresholds import thresholds
-from tilewise.array import force as forcing
-from tilewise.array import workers as on
-from tilewise.array.in_turns import evaluate
+from tilewise.array.evaluation import here
+from tilewise.array.evaluation import in_turns as evaluate
+from tilewise.array.evaluation import workers as on
 from tilewise.backend.host import steps
 from tilewise.compiler import stream
 from tilewise.layout import Mesh
@@ -84,8 +84,8 @@ def in_turns(blocks: Mesh, spills: bool, workers: int = 1) -> Iterator[None]:
         if not evaluate.run_shared(outputs, settings, session, cluster, stays):
             run(nodes, outputs, settings, cluster, stays)
 
-    real, fits, run, share, least = stream._planned, forcing._fits, on.run_counted, evaluate.SHARE, evaluate.LEAST_BYTES
-    stream._planned, forcing._fits, on.run_counted = planned, lambda *args: False, on_workers  # type: ignore[assignment]
+    real, fits, run, share, least = stream._planned, here._fits, on.run_counted, evaluate.SHARE, evaluate.LEAST_BYTES
+    stream._planned, here._fits, on.run_counted = planned, lambda *args: False, on_workers  # type: ignore[assignment]
     evaluate.SHARE, evaluate.LEAST_BYTES = MUCH, 64
     where = {"engine": "virtual", "workers": workers} if workers > 1 else {}
     try:
@@ -99,7 +99,7 @@ def in_turns(blocks: Mesh, spills: bool, workers: int = 1) -> Iterator[None]:
             assert disk.spilled_bytes <= disk.predicted_spilled_bytes, disk
             assert disk.restored_bytes <= disk.predicted_restored_bytes, disk
     finally:
-        stream._planned, forcing._fits, on.run_counted = real, fits, run
+        stream._planned, here._fits, on.run_counted = real, fits, run
         evaluate.SHARE, evaluate.LEAST_BYTES = share, least
 
 

@@ -36,6 +36,7 @@ def results(kernel: Kernel, x: ND) -> list[bytes]:
     return [out.tobytes() for out in outs]
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", bodies("float64"))
 def test_bits(name: str, dtype: str, retune: Retune) -> None:

@@ -29,6 +29,7 @@ REDUCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
 def test_reductions(name: str, share: float) -> None:

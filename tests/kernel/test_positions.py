@@ -30,6 +30,7 @@ def check(kernel: Kernel, x: ND, width: int | None = None) -> None:
         assert got.dtype == want.dtype and (got == want).all(), (x.shape, x.strides, kernel)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype(dtype: str, width: int | None) -> None:

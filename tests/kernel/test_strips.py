@@ -34,6 +34,7 @@ def inputs(dtype: str, shape: tuple[int, int], wide: bool) -> list[ND]:
     return [numbers, np.where(rng.random((1, shape[1]) if wide else (shape[0], 1)) < 0.5, 1, -1).astype(dtype)]
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("reduced", [(True, False), (False, True)], ids=["down", "along"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex128"])
 @pytest.mark.parametrize("name", OUTPUTS)

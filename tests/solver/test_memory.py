@@ -70,8 +70,15 @@ def test_what_comes_early_from_the_driver_is_announced() -> None:
         assert session.cluster.counters.peak_bytes <= announced
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_more_memory_is_not_refused_where_less_is_enough(workers: int) -> None:
+SOME, ALL = range(30_000, 130_000, 24_000), range(30_000, 130_000, 4_000)
+
+
+@pytest.mark.parametrize(
+    ("workers", "budgets"),
+    [(2, SOME), (4, SOME), pytest.param(2, ALL, marks=pytest.mark.soak), pytest.param(4, ALL, marks=pytest.mark.soak)],
+    ids=["2", "4", "2 all", "4 all"],
+)
+def test_more_memory_is_not_refused_where_less_is_enough(workers: int, budgets: range) -> None:
     """Plans of a loop leave values on workers as there is room; later ones have to get by with what that leaves."""
     data = np.random.default_rng(0).normal(size=(103, 35))
 
@@ -93,6 +100,5 @@ def test_more_memory_is_not_refused_where_less_is_enough(workers: int) -> None:
                 return False
             return True
 
-    budgets = range(30_000, 130_000, 10_000)
     found = [runs(m) for m in budgets]
     assert found == sorted(found) and not found[0] and found[-1]

@@ -9,47 +9,39 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise import compiler
 from tilewise.array.cell import LOCK, ND, Cell, Outside
+from tilewise.array.evaluation import here, rewritten
+from tilewise.array.evaluation.commit import commit, commit_one, conform
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.parts import asked_cells, keep_shown, part_of, shared_with_mask
-from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
-from tilewise.array.reference import compare, reference
+from tilewise.array.pending import PENDING, pending_cells, waiting
 from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
-from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.array.unshared import mark_unshared
-from tilewise.backend import chosen, named, threads
 from tilewise.config import Settings, current
-from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
 from tilewise.engine.run import to_the_end
 from tilewise.errors import MemoryBudgetError
-from tilewise.ir.node import Leaf, Length, Node, become_leaf, known_leaf, numbered, walk
-from tilewise.ir.order import strides_of
+from tilewise.ir.node import Length, Node, become_leaf, known_leaf, walk
 from tilewise.later import later
 from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
-from tilewise.plan.stages import Stages
-from tilewise.store import pool
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array import slices, workers
-    from tilewise.array.in_turns import evaluate as streaming
+    from tilewise.array.evaluation import in_turns as streaming
+    from tilewise.array.evaluation import workers
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
 else:
-    slices = later("tilewise.array.slices")
-    streaming = later("tilewise.array.in_turns.evaluate")
-    workers = later("tilewise.array.workers")
+    streaming = later("tilewise.array.evaluation.in_turns")
+    workers = later("tilewise.array.evaluation.workers")
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
 tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
@@ -116,18 +108,18 @@ def _make_known(cells: Iterable[Cell]) -> None:
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     replaced: list[tuple[Cell, Node]] = []
     if structure.rewritable and settings.engine != "numpy" and not settings.compare:
-        replaced = _rewrite(outputs, structure, settings)
+        replaced = rewritten.rewrite(outputs, structure, settings)
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-        replaced = _still_read(replaced)
+        replaced = rewritten.still_read(replaced)
     asked = len(outputs)
     if len(PENDING) > len(outputs):
-        _add_living(outputs, at)
+        rewritten.add_living(outputs, at, _apart)
     if structure.stored and settings.rewrite and settings.engine != "numpy" and not settings.compare:
         files = any([isinstance(v, Source) and not v.on_workers for v in values])
-        narrowed = _read_less(outputs) if files else []
+        narrowed = rewritten.read_less(outputs) if files else []
         if narrowed:
             at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-            replaced += _still_read(narrowed)
+            replaced += rewritten.still_read(narrowed)
     begun = settings.progress and progress.begin()
     try:
         _evaluate(at, values, structure, outputs, settings, asked)
@@ -152,61 +144,6 @@ def _also_held(cell: Cell, old: Node) -> None:
         workers.note_held(old, node.value)
 
 
-def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
-    """Add the pending cells that have a handle and whose values are computed anyway (not those of other sessions)."""
-    others = []
-    for key, ref in PENDING.copy().items():
-        c = ref()
-        if c is None or c.node is None:
-            if PENDING.get(key) is ref:  # else another cell is there by now
-                PENDING.pop(key, None)
-        elif c is not outputs[0]:
-            others.append(c)
-    if others:
-        here, there = session_here(), {*outputs, *_apart}
-        for c in others:
-            node = c.node
-            if node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
-                outputs.append(c)
-
-
-def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Settings) -> list[tuple[Cell, Node]]:
-    """Give pending cells equal nodes that cost less. Gives the cells that have another node now, and the old ones.
-
-    Cells of intermediate values follow, if their new nodes are still needed.
-    """
-    on_mesh = cluster_here(settings.blocks)[0] is not None
-    new = compiler.rewritten([c.node for c in targets], structure, settings, on_mesh)  # type: ignore[misc]
-    if new is None:
-        return []
-    cells = targets
-    if len(PENDING) > len(targets):
-        here = session_here()
-        asked = set(targets)
-        left = numbered([new[c.node] for c in targets])  # type: ignore[index]
-        cells = [c for c in pending_cells() if c.node in new and c.owner is here and c not in asked]
-        cells = [*targets, *(c for c in cells if new[c.node] in left and new[c.node].value is None)]  # type: ignore[index]
-    found = [(c, c.node, new[c.node]) for c in cells if c.node is not None and new[c.node] is not c.node]
-    for c, _, node in found:
-        c.node = node
-    return [(c, old) for c, old, _ in found]
-
-
-def _read_less(outputs: list[Cell]) -> list[tuple[Cell, Node]]:
-    """Give cells nodes that read no more of files than they need. Gives those that have another now, and the old."""
-    roots = [c.node for c in outputs if c.node is not None]
-    new = slices.sliced_sources(roots)
-    changed = [(c, old, n) for c, old, n in zip(outputs, roots, new, strict=True) if old is not n]
-    for c, _, n in changed:
-        c.node = n
-    return [(c, old) for c, old, _ in changed]
-
-
-def _still_read(replaced: list[tuple[Cell, Node]]) -> list[tuple[Cell, Node]]:
-    """Those whose old node other pending work refers to: it gets the value, too."""
-    return [pair for pair in replaced if getrefcount(pair[1]) > 2]  # in the pair, and getrefcount's argument
-
-
 def _evaluate(
     at: dict[Node, int],
     values: list[Any],
@@ -223,81 +160,19 @@ def _evaluate(
     nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays, asked)
-    elif (limited := _limited(settings)) is not None and not _fits(nodes, at, structure, outputs, settings, limited):
-        _run_streamed(outputs[:asked], settings, limited)
+    elif (tight := here.too_small(nodes, at, structure, outputs, settings)) is not None:
+        _run_streamed(outputs[:asked], settings, tight)
     else:
-        values, noted, shared = _run(nodes, at, values, structure, outputs, settings)
+        values, noted, shared = here.run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
-            _commit_one(outputs[0], at, values)
+            commit_one(outputs[0], at, values)
             return
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
                 n.value = None
             # Another thread may have read a result's node meanwhile. Its leaf is overwritten: it needs the value.
             kept = sorted({*shared, *(at[c.node] for c in outputs if c.node is not None)}) if noted else shared
-            _commit(outputs, at, values, kept)
-
-
-def _run(
-    nodes: list[Node],
-    at: dict[Node, int],
-    values: list[Any],
-    structure: compiler.Structure,
-    outputs: Sequence[Cell],
-    settings: Settings,
-) -> tuple[list[Any], set[Node], list[int]]:
-    """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
-    if len(outputs) == 1:
-        wanted = [at[outputs[0].node]]  # type: ignore[index]
-    else:
-        wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
-    if settings.engine == "numpy":
-        return reference(nodes, _read(values)), set(), []
-    named(chosen(settings))  # opened before there is a plan: its compiler's process gets ready meanwhile
-    plan = compiler.prepare(at, wanted, settings, structure)
-    shared = _needed_elsewhere(nodes, plan, outputs, at)
-    if shared and not set(shared) <= set(wanted):
-        wanted = sorted({*wanted, *shared})
-        plan = compiler.prepare(at, wanted, settings, structure)
-    if plan.bound is None:
-        plan.bound = runner(plan.steps, chosen(settings))
-    if settings.compare:
-        return compare(nodes, _read(values), settings), set(), []
-    if structure.stored:
-        values = _read(values)
-    if plan.bases:
-        mark_unshared(nodes, plan.bases, outputs)
-    try:
-        noted = plan.bound.run(nodes, values)
-    finally:
-        promotion.ended(plan.rolled)
-        for b in plan.bases:
-            op = nodes[b].op
-            if isinstance(op, Leaf):
-                op.unshared = False
-    return values, noted, shared
-
-
-def _limited(settings: Settings) -> Session | None:
-    """The session of this process that sets a limit to memory."""
-    session = session_here()
-    limited = session is not None and session.memory is not None and settings.engine != "numpy"
-    return session if limited and not settings.compare else None
-
-
-def _fits(
-    nodes: list[Node],
-    at: dict[Node, int],
-    structure: compiler.Structure,
-    outputs: Sequence[Cell],
-    settings: Settings,
-    session: Session,
-) -> bool:
-    """Whether a plan on whole arrays stays within memory."""
-    wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
-    plan = compiler.prepare(at, wanted, settings, structure)
-    assert session.memory is not None
-    return workers.needed_here(plan.steps, nodes, wanted) <= session.memory
+            commit(outputs, at, values, kept)
 
 
 def _run_streamed(outputs: Sequence[Cell], settings: Settings, session: Session) -> None:
@@ -311,29 +186,6 @@ def _run_streamed(outputs: Sequence[Cell], settings: Settings, session: Session)
         outputs = [c for c in outputs if waiting(c)]
     if outputs:
         streaming.run_streamed(outputs, settings, session, conform)
-
-
-def _read(values: list[Any]) -> list[Any]:
-    """The values of a graph, with arrays in the place of sources."""
-    return [v.whole() if isinstance(v, Source) else v for v in values]
-
-
-def _needed_elsewhere(nodes: list[Node], plan: Stages, outputs: Sequence[Cell], at: dict[Node, int]) -> list[int]:
-    """Positions of results, and of values that cost much, which recorded work outside of this graph refers to."""
-    found = []
-    own = [at[c.node] for c in outputs]  # type: ignore[index]  # all are pending
-    for i in own:
-        new = nodes[i].value is None and type(nodes[i].op) is not Const  # constants are shared, and stay what they are
-        if new and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
-            found.append(i)
-    for i, kept in plan.costly:
-        others = getrefcount(nodes[i]) - _HELD - plan.uses[i]
-        if others > 0 and others > own.count(i):
-            found.append(kept)
-    return found
-
-
-_HELD = 3  # references to a node that an evaluation holds: `nodes`, the keys of `at`, getrefcount's argument
 
 
 def _given(n: Node) -> Any:
@@ -441,68 +293,6 @@ def fetch_cell(cell: Cell) -> ND:
 
 def _whole(source: Source) -> ND:
     return workers.whole(source) if isinstance(source, Remote) else source.whole()
-
-
-def _commit_one(c: Cell, at: dict[Node, int], values: list[Any]) -> None:
-    """The only cell takes its value."""
-    node = c.node
-    assert node is not None
-    value = values[at[node]]
-    if type(value) is np.ndarray and value.base is not None:
-        values.clear()  # what a view shows may become its own, if nobody else has it
-    c.take(conform(value, node, node.value is None and type(node.op) is not Const))
-    PENDING.pop(id(c), None)
-
-
-def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
-    """Cells take their values, and so do nodes that other pending work refers to."""
-    taken: set[int] = set()
-    left = set(shared)
-    kept: set[int] | None = None
-    for c in outputs:
-        node = c.node
-        assert node is not None
-        i = at[node]
-        value = values[i]
-        if kept is None and type(value) is np.ndarray and value.base is not None:
-            # What a view shows may become its own, if nobody else has it.
-            kept = {*shared, *[at[o.node] for o in outputs if o.node is not None]}
-            values[:] = [v if j in kept else None for j, v in enumerate(values)]
-        nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
-        if i in left:
-            left.remove(i)
-            outside = Outside()
-            outside.holder = weakref.ref(c)
-            become_leaf(node, nd, outside)
-            c.take(nd, node, outside)
-        else:
-            c.take(nd)
-        taken.add(id(value))
-        PENDING.pop(id(c), None)
-    if left:
-        for n, i in at.items():
-            if i in left:
-                become_leaf(n, conform(values[i], n, id(values[i]) not in taken))
-                taken.add(id(values[i]))
-
-
-def conform(value: Any, node: Node, private: bool) -> ND:
-    """The value as a buffer of its own, laid out as the node says."""
-    nd = value if type(value) is np.ndarray else np.asarray(value)
-    if private and node.order is None and nd.base is None and nd.flags.carray:
-        return nd
-    want = strides_of(nd.shape, nd.dtype.itemsize, node.order)
-    same = nd.strides == want or nd.size == 0
-    same = same or all(s == w or d == 1 for s, w, d in zip(nd.strides, want, nd.shape, strict=True))
-    if private and same and nd.flags.writeable:
-        if not isinstance(nd.base, np.ndarray):
-            return nd
-        found = pool.taken_over(nd)
-        if found is not None:
-            return found
-    out = pool.empty(nd.shape, nd.dtype, node.order)
-    threads.parallel_copy(out, nd)
-    return out
 
 
 def force(x: Array) -> ND:

@@ -12,12 +12,12 @@ import numpy as np
 
 from tilewise import compiler
 from tilewise.array.cell import LOCK
+from tilewise.array.evaluation.workers import cutting_whole, elsewhere, layout_on, nearest
 from tilewise.array.handle import NUMBER, Array, node_of
 from tilewise.array.parts import only_handle, part_of, shared_with_mask
 from tilewise.array.pending import CHEAP, pending_cells, waiting
 from tilewise.array.session import cluster_here
 from tilewise.array.slices import sliced_inputs, sliced_sources
-from tilewise.array.workers import cutting_whole, elsewhere, layout_on, nearest
 from tilewise.compiler import mesh as mesh_compiler
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Rates

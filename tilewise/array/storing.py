@@ -17,8 +17,8 @@ import numpy as np
 from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, ND
+from tilewise.array.evaluation import in_turns as streaming
 from tilewise.array.handle import Array, forget_source, node_of, source_leaves
-from tilewise.array.in_turns import evaluate as streaming
 from tilewise.array.pending import pending_cells
 from tilewise.engine.remote import Remote
 from tilewise.engine.to_sink import store as store_from_workers

@@ -8,14 +8,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tilewise.backend import host_backend
-from tilewise.config import current
-from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Rates, collective_cost, exchange_seconds
-from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, Stored, describe, moves, total_held
+from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Rates
+from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, Stored, describe, moves
 from tilewise.observe import html, table
 from tilewise.observe.alternatives import Why
 from tilewise.observe.kernels import KernelText, kernels_of
 from tilewise.observe.picture import Drawn, picture
+from tilewise.observe.row_maker import RowMaker, sites_of
 from tilewise.observe.rows import (
     ExchangeRow,
     Part,
@@ -30,16 +29,14 @@ from tilewise.observe.rows import (
 )
 from tilewise.observe.svg import draw
 from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
-from tilewise.ops.traits.collectives import Traffic
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
-from tilewise.plan.memory import held_bytes, peak_bytes
+from tilewise.plan.memory import peak_bytes
 from tilewise.plan.show import Kernels, dtype_text, local_text, mesh_text, size_text
-from tilewise.plan.step_seconds import seen_bytes, step_seconds
+from tilewise.plan.step_seconds import seen_bytes
 from tilewise.solver.model.why import alternatives, label
 from tilewise.solver.proof.check import check
-from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes
-from tilewise.stage.steps import members as all_members
+from tilewise.stage.steps import Exchange, Step, Tiled, View, in_place, makes
 
 MOVED_SHOWN = 5
 _COUNTED = "; it is counted first, and the rest is planned by what it keeps"
@@ -89,13 +86,13 @@ class Plan:
         self._specs = specs
         self._nodes = specs if plan is None else plan.nodes(plan.types.largest)  # as the largest block has them
         self._layouts = layouts
-        self._sites = _sites(specs)
         self.guessed = guessed  # whether what a mask keeps is not known: what moves is a bound
+        self._make = RowMaker(specs, self._nodes, mesh, layouts, machine, sites_of(specs), guessed)
         self.likely: Plan | None = None  # for what masks are expected to keep, where this is for the most they may
         self._first = first  # plans that count masks, which run before the rest is planned
         self._masks = masks  # what each mask is thought to keep
         self.parts: list[Part] = [part for plan in first for part in plan.parts]
-        self.parts += [self._exchange(pos, moves(Stored(), Replicate(), specs[pos].shape, mesh)) for pos in stored]
+        self.parts += [self._make.exchange(pos, moves(Stored(), Replicate(), specs[pos].shape, mesh)) for pos in stored]
         self.moved: dict[int, list[ExchangeRow]] = {}  # by the position of what an exchange makes
         self.gathered: list[tuple[int, ExchangeRow]] = []  # results, brought to the driver
         self._rows: list[StepRow | None] = []  # by step
@@ -106,21 +103,21 @@ class Plan:
                     self.parts.append(Stage(tuple(run)))
                     run = []
                 assert plan is not None
-                rows = [self._exchange(step.pos, e) for e in plan.routes[k]]
+                rows = [self._make.exchange(step.pos, e) for e in plan.routes[k]]
                 traffic = plan.traffic(step)
                 if traffic is not None:
-                    rows.append(self._collective(step.pos, plan.layouts[step.input], traffic))
+                    rows.append(self._make.collective(step.pos, plan.layouts[step.input], traffic))
                 self.moved[step.pos] = rows
                 self.parts.extend(rows)
                 self._rows.append(None)
             else:
-                run.append(self._row(step))
+                run.append(self._make.step(step))
                 self._rows.append(run[-1])
         if run:
             self.parts.append(Stage(tuple(run)))
         if layouts is not None:
             for pos in results:
-                row = self._exchange(pos, moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
+                row = self._make.exchange(pos, moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
                 self.gathered.append((pos, row))
                 self.parts.append(row)
         before: list[int] = [p.memory_bytes for p in first]
@@ -139,8 +136,8 @@ class Plan:
             lies = "here" if layout is None else describe(layout)
             moved = 0 if layout is None else crossing(layout, spec.shape, spec.dtype)
             nbytes = prod(spec.shape) * spec.dtype.itemsize
-            ends = self._value(pos), lies, describe(Stored())
-            row = ExchangeRow("write", *ends, moved, 0.0, where_text([self._sites[pos]]), written=nbytes)
+            ends = self._make.value(pos), lies, describe(Stored())
+            row = ExchangeRow("write", *ends, moved, 0.0, self._make.where(pos), written=nbytes)
             self.gathered.append((pos, row))
             self.parts.append(row)
 
@@ -206,14 +203,14 @@ class Plan:
         before = [plan.totals for plan in self._first]
         read, written, allocated = (sum(getattr(t, k) for t in before) for k in ("read", "written", "allocated"))
         for step in self._steps:
-            made = sum(self._all_bytes(x) for x in makes(step))
+            made = sum(self._make.all_bytes(x) for x in makes(step))
             if isinstance(step, Exchange):
                 rows = self.moved[step.pos]
                 allocated += 0 if all(r.kind == Kind.TRIM for r in rows) else made
             elif not isinstance(step, View):
-                read += seen_bytes(step, self._specs, self._all_bytes, self._nodes)[0]
+                read += seen_bytes(step, self._specs, self._make.all_bytes, self._nodes)[0]
                 written += made
-                allocated += made - sum(self._all_bytes(x) for x in in_place(step))
+                allocated += made - sum(self._make.all_bytes(x) for x in in_place(step))
         return Totals(read, written, allocated, self.network_bytes)
 
     @property
@@ -329,79 +326,6 @@ class Plan:
         """
         return sum(e.written for e in self.exchanges)
 
-    def _exchange(self, pos: int, e: Any) -> ExchangeRow:
-        size = self._specs[pos].dtype.itemsize
-        seconds = exchange_seconds(e.src, e.dst, e.shape, self.mesh, size, self._machine)
-        way = describe(e.src), "here" if self._layouts is None else describe(e.dst)
-        where, read = where_text([self._sites[pos]]), e.read_elements * size
-        bound = self.guessed and e.bytes(size) > 0
-        return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where, bound=bound, read=read)
-
-    def _collective(self, pos: int, src: Layout, traffic: Traffic) -> ExchangeRow:
-        assert self._layouts is not None
-        seconds = collective_cost(traffic, self.mesh, self._machine.timed) / TICKS
-        ends = describe(src), describe(self._layouts[pos])
-        where = where_text([self._sites[pos]])
-        most = traffic.any_length if self.guessed else None
-        return ExchangeRow(
-            traffic.name,
-            self._value(pos),
-            *ends,
-            traffic.bytes if most is None else most,
-            seconds,
-            where,
-            bound=self.guessed or not traffic.exact,
-            expected=traffic.expected,
-        )
-
-    def _value(self, pos: int) -> str:
-        return f"{size_text(self._specs[pos].shape)} {dtype_text(self._specs[pos].dtype)}"
-
-    def _row(self, step: Step) -> StepRow:
-        specs = self._specs
-        made = makes(step)
-        members, space, shape, tiles = made, made[0], specs[made[0]].shape, ""
-        kind, kernel = {View: "view", Call: "numpy", Write: "write", Pass: "pass", Tiled: "pass"}[type(step)], None
-        if isinstance(step, Tiled):
-            members, space, tiles = all_members(step), made[0], _tiles_text(step, self._nodes)
-        if isinstance(step, Pass):
-            members = (*step.members, *(o for o in made if o not in step.members))
-            kernel = step.kernel
-            if any(w is not None for w in step.writes):
-                shape = specs[step.space].shape  # the part that is written
-            else:
-                space = step.space
-        read, written = (0, 0) if kind == "view" else seen_bytes(step, specs, self._bytes, self._nodes)
-        return StepRow(
-            kind,
-            tuple(specs[m].op.label() for m in members),
-            shape if space == made[0] else specs[space].shape,
-            shape,
-            dtype_text(specs[made[0]].dtype),
-            self._lies(space, made[0]),
-            read,
-            written,
-            step_seconds(step, specs, self._layouts, self.mesh, self._machine, self._nodes),
-            where_text([self._sites[m] for m in members]),
-            kernel,
-            tiles,
-        )
-
-    def _lies(self, space: int, made: int) -> str:
-        if self._layouts is None:
-            return "here"
-        words = dict.fromkeys(describe(self._layouts[p]) for p in (space, made))
-        return " -> ".join(words)
-
-    def _bytes(self, pos: int) -> int:
-        return held_bytes(self._specs[pos], None if self._layouts is None else self._layouts[pos], self.mesh)
-
-    def _all_bytes(self, pos: int) -> int:
-        if self._layouts is None:
-            return self._bytes(pos)
-        spec = self._specs[pos]
-        return total_held(self._layouts[pos], spec.shape, self.mesh) * spec.dtype.itemsize
-
     def __str__(self) -> str:
         text = table.text(self._head(), self.parts)
         more = {"passes": lambda: table.passes_text(self.passes), "steps": self.steps_text}.get(self.detail or "")
@@ -509,22 +433,3 @@ class Plan:
         if self._again is None:
             raise ValueError("this plan does not know its program; ask the one that explain(...) gives")
         return what_if(self._again, workers, self._budget)
-
-
-def _sites(specs: Sequence[Spec]) -> list[Site | None]:
-    """The user's line of every node; of what has none (inputs, views, parts of a composed function), its user's."""
-    sites = [s.site for s in specs]
-    for pos in reversed(range(len(specs))):
-        for x in specs[pos].inputs:
-            if specs[x].site is None and sites[pos] is not None:
-                sites[x] = sites[pos]  # of several users, the first
-    return sites
-
-
-def _tiles_text(step: Tiled, nodes: Sequence[Any]) -> str:
-    """How passes that share tiles are cut."""
-    found = host_backend(current().native).report(step, nodes)
-    if found is None:
-        return f"{count_text(len(passes(step)), 'kernel')}, one after the other"
-    how = ", tuned" if found.tuned else ""
-    return f"{count_text(found.kernels, 'kernel')} on each of {found.tiles:,} tiles of {found.tile:,}{how}"

@@ -11,7 +11,7 @@ from tilewise.layout import Layout, describe
 from tilewise.observe import table
 from tilewise.observe.explain import Plan
 from tilewise.observe.picture import Drawn
-from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, bytes_text, count_text, time_text, where_text
+from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, bytes_text, count_text, time_text
 from tilewise.observe.whatif import Again
 from tilewise.plan.shares import Shares
 from tilewise.plan.streams import Loop, Streams
@@ -121,13 +121,13 @@ class InTurns(Plan):
             if streams.in_file(x) and (nbytes := streams.taken_bytes(loop, x)):
                 spilled = streams.origin[x] in streams.on_disk
                 parts.append(self._file("restore" if spilled else "read", x, SPILL if spilled else FILE, "", nbytes))
-        rows = [self._row(s) for s in (*loop.once, *loop.steps)]
+        rows = [self._make.step(s) for s in (*loop.once, *loop.steps)]
         if rows:
             parts.append(Stage(tuple(self._in_all(r, k < len(loop.once)) for k, r in enumerate(rows))))
         for step in loop.after:
             traffic = streams.plan.traffic(step)
             assert traffic is not None
-            row = self._collective(step.pos, streams.plan.layouts[step.input], traffic)
+            row = self._make.collective(step.pos, streams.plan.layouts[step.input], traffic)
             parts.append(replace(row, source="from file to file"))
         for x in (*loop.gives, *(s.pos for s in loop.after)):
             if x in streams.on_disk and x not in self._direct:
@@ -137,8 +137,10 @@ class InTurns(Plan):
     def _file(self, kind: str, pos: int, source: str, target: str, nbytes: int) -> ExchangeRow:
         layout = describe(self._streams.plan.layouts[pos])
         seconds = nbytes / self._machine.network_rate
-        where = where_text([self._sites[pos]])
-        return ExchangeRow(kind, self._value(pos), source or layout, target or layout, 0, seconds, where, read=nbytes)
+        where = self._make.where(pos)
+        return ExchangeRow(
+            kind, self._make.value(pos), source or layout, target or layout, 0, seconds, where, read=nbytes
+        )
 
     def _in_all(self, row: StepRow, once: bool) -> StepRow:
         """A step of one block, counted for all of them."""

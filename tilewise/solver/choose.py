@@ -90,7 +90,7 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
         small = small_bytes(placer.graph.items[item].node, machine)
         kind, there = placer.kind(item), placer.graph.items[item].given
         settled = [settle(x, kind, small, aliases) for x in copies[item]]
-        # What is there already is read from the nearest of its copies (array/workers.py::whole).
+        # What is there already is read from the nearest of its copies (array/evaluation/workers.py::whole).
         read = [kind.cost(x, OnDriver()) if there else 0 for _, x in settled]
         finals[item] = min(zip(settled, read, strict=True), key=lambda pair: (pair[0][0], pair[1]))[0][1]
     wanted = tuple(placer.leave(use, finals[use.item]) for use in ends)

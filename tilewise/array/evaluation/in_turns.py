@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler
-from tilewise.array import workers
 from tilewise.array.cell import ND, Cell
+from tilewise.array.evaluation import workers
 from tilewise.array.pending import PENDING
 from tilewise.array.session import Session, no_session
 from tilewise.backend import chosen

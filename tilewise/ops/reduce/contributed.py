@@ -1,6 +1,6 @@
-"""Reductions, scans, positions of extremes. In: a node and axes. Out: a node with fewer (or equal) axes.
+"""Positions of extremes, what they point at, and reductions by any row. In: a node and axes. Out: one with fewer.
 
-Where a mesh cuts the reduced axis and contributions are not values (positions), an operator is three steps: what each
+Where a mesh cuts the reduced axis, contributions are not values (positions), and an operator is three steps: what each
 block contributes (`contribution`), an exchange that combines that, and what it comes to (`Lower`).
 """
 
@@ -14,38 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.ir.node import Node, Op, Shape, intern
-from tilewise.ir.order import Order, normal
-from tilewise.ir.reductions import Reduction, by_name, splits
-from tilewise.ir.scalar import UFUNCS
-from tilewise.kernel.native_support import supports_arg, supports_reduce, supports_scan
-from tilewise.layout import (
-    Cutting,
-    Layout,
-    Mesh,
-    Partial,
-    Piecewise,
-    Replicate,
-    Shard,
-    Union,
-    grid_layout,
-    length,
-    runs,
-    shards,
-)
-from tilewise.ops.elementwise import cast, walked
+from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.reductions import Reduction, by_name
+from tilewise.kernel.native_support import supports_arg
+from tilewise.layout import Cutting, Layout, Mesh, Partial, Replicate, Shard, grid_layout, shards
+from tilewise.ops.reduce.reduction import reduced_shape
 from tilewise.ops.traits.batch import Rolled, batch
 from tilewise.ops.traits.block import Part, on_block
-from tilewise.ops.traits.collectives import (
-    ND,
-    CollectiveCall,
-    Exchanging,
-    Operand,
-    Parts,
-    Traffic,
-    exchange_rounds,
-    traffic,
-)
 from tilewise.ops.traits.lower import accumulates, reduced_axes
 from tilewise.ops.traits.rule import (
     LETTERS,
@@ -59,47 +34,6 @@ from tilewise.ops.traits.rule import (
     specific,
 )
 from tilewise.records import dataclass
-
-
-@dataclass(frozen=True)
-class Reduce(Op):
-    """`ufunc.reduce` over axes. The operand already has the accumulator's dtype."""
-
-    fn: str
-    axes: tuple[int, ...]
-    keepdims: bool
-    dtype: np.dtype[Any]
-    name = "reduce"
-
-    @property
-    def signature(self) -> Any:
-        return self
-
-    def numpy(self, *arrays: Any) -> Any:
-        return UFUNCS[self.fn].reduce(arrays[0], axis=self.axes, keepdims=self.keepdims, dtype=self.dtype)
-
-    def label(self) -> str:
-        return f"{self.fn}.reduce{list(self.axes)}"
-
-
-@dataclass(frozen=True)
-class Scan(Op):
-    """`ufunc.accumulate` along an axis."""
-
-    fn: str
-    axis: int
-    dtype: np.dtype[Any]
-    name = "scan"
-
-    @property
-    def signature(self) -> Any:
-        return self
-
-    def numpy(self, *arrays: Any) -> Any:
-        return UFUNCS[self.fn].accumulate(arrays[0], axis=self.axis, dtype=self.dtype)
-
-    def label(self) -> str:
-        return f"{self.fn}.accumulate[{self.axis}]"
 
 
 @dataclass(frozen=True)
@@ -248,39 +182,6 @@ def _(op: FoldBlock, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, start=ins[0].box[op.of.axis][0])
 
 
-def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
-    """The shape after reducing axes."""
-    if keepdims:
-        return tuple(1 if i in axes else d for i, d in enumerate(shape))
-    return tuple(d for i, d in enumerate(shape) if i not in axes)
-
-
-def reduced_order(node: Node, axes: tuple[int, ...], keepdims: bool) -> Order:
-    """NumPy keeps the operand's order among the axes that stay."""
-    order = walked(node)
-    if order is None or keepdims:
-        return order
-    left = [a for a in range(node.ndim) if a not in axes]
-    return normal([left.index(a) for a in order if a in left])
-
-
-def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Node:
-    """Reduce `axes` with `fn`, accumulating in `dtype`."""
-    operand = cast(node, dtype)
-    return intern(
-        Reduce(fn, axes, keepdims, dtype),
-        (operand,),
-        reduced_shape(node.shape, axes, keepdims),
-        by_name(fn).kind(dtype),
-        reduced_order(node, axes, keepdims),
-    )
-
-
-def scan(node: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:
-    """Running reduction along an axis."""
-    return intern(Scan(fn, axis, dtype), (cast(node, dtype),), node.shape, dtype, walked(node))
-
-
 def arg(node: Node, fn: str, axis: int | None, keepdims: bool) -> Node:
     """Position of the smallest or largest element."""
     axes = tuple(range(node.ndim)) if axis is None else (axis,)
@@ -297,19 +198,6 @@ def extreme(node: Node) -> Node:
 def fold(node: Node, by: Reduction, axis: int) -> Node:
     """The reduction of an axis by a row."""
     return intern(Fold(by, axis), (node,), reduced_shape(node.shape, (axis,), False), by.result_dtype(node.dtype))
-
-
-# -- on a mesh -----------------------------------------------------------------------------------------------------
-
-
-@specific.register(Reduce)
-def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    term = LETTERS[: node.inputs[0].ndim]
-    out = "".join(c if i not in op.axes else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
-    over = op.fn if splits(op.fn) else None
-    yield from by_letters([term], out, node, have, mesh, over, pieces=True)
-    if over is not None:
-        yield Rule((Partial(over),), Partial(over))
 
 
 @specific.register(Fold)
@@ -358,37 +246,6 @@ def _(op: Arg | Extreme, node: Node, have: Sequence[Sequence[Layout]], mesh: Mes
         yield from _contributed_on_grid(node, reduced_axes(_arg(op), node), by_name(_arg(op).fn), have, mesh)
 
 
-@specific.register(Scan)
-def _(op: Scan, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    term = LETTERS[: node.ndim]
-    joins = splits(op.fn) and (node.dtype == np.bool_ or not op.fn.startswith("logical"))
-    for rule in by_letters([term], term, node, have, mesh):
-        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
-            yield rule
-        elif joins and mesh.workers > 1:
-            yield Rule(rule.ins, rule.out, collective=True)
-    for p in have[0]:
-        if isinstance(p, Piecewise) and (p.axis != op.axis or (joins and mesh.workers > 1 and _in_turn(p, mesh))):
-            yield Rule((p,), p, collective=p.axis == op.axis)
-
-
-def _in_turn(p: Piecewise, mesh: Mesh) -> bool:
-    """Whether each worker has one interval, of one interval for each block: a flip of plain cuts."""
-    plain = not any(isinstance(s, Union) for s in p.sets)
-    return plain and not any(
-        isinstance(p.owned(blocks[0], blocks[-1]), Union) for blocks in map(mesh.blocks_of, range(mesh.workers))
-    )
-
-
-def _sequence(call: CollectiveCall) -> tuple[list[int], list[int]]:
-    """Workers and blocks in the order of what they own."""
-    layout, mesh = call.out.layout, call.mesh
-    assert isinstance(layout, Cutting)
-    blocks = sorted(range(mesh.total_blocks), key=lambda b: (runs(layout.owned(b))[0][0], b))
-    full = [b for b in blocks if length(layout.owned(b))]
-    return list(dict.fromkeys([*(mesh.worker_of(b) for b in full), *range(mesh.workers)])), blocks
-
-
 @specific.register(Arg)
 @specific.register(Extreme)
 def _(op: Arg | Extreme, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
@@ -404,87 +261,15 @@ def _(op: Arg | Extreme, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule
             yield from _contributed(node, axis, by_name(op.fn), have, mesh)
 
 
-@traffic.register(Scan)
-def _(op: Scan, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
-    """What each worker's part comes to, to every later one that has a part."""
-    parts = sum(n > 0 for n in out.lengths(mesh))
-    return Traffic("totals of a scan", parts * (parts - 1) // 2 * out.row_bytes, (1,), exact=True)
-
-
-@exchange_rounds.register(Scan)
-def _(op: Scan, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
-    ufunc, lengths = UFUNCS[op.fn], call.out.lengths(call.mesh)
-    first: Any = (*[slice(None)] * op.axis, slice(0, 1))
-    nothing = blocks[min(blocks)][(*first[:-1], slice(0, 0))]
-
-    def join(a: ND, b: ND) -> ND:
-        return ufunc(a, b, dtype=op.dtype)  # type: ignore[no-any-return]
-
-    workers, in_order = _sequence(call)
-    rank = {w: k for k, w in enumerate(workers)}
-    own = {b: blocks[b] for b in in_order if b in blocks and blocks[b].shape[op.axis]}
-    # From the first element on: a sum that began with 0 would lose the sign of -0.0.
-    totals = {b: ufunc.reduce(x, op.axis, op.dtype, keepdims=True, initial=None) for b, x in own.items()}
-    total = functools.reduce(join, totals.values()) if own else nothing
-    inbox = yield [[total if rank[w] > rank[worker] and lengths[w] else nothing] for w in range(call.mesh.workers)]
-    before = [inbox[w][0] for w in workers[: rank[worker]] if lengths[w]]
-    offset = functools.reduce(join, before) if before and own else None
-    out: Parts = {}
-    for b in (b for b in in_order if b in blocks):
-        x = blocks[b]
-        out[b] = x.astype(op.dtype, order="K")
-        if b in own:
-            if offset is not None:
-                out[b][first] = join(offset, x[first])
-            ufunc.accumulate(out[b], axis=op.axis, out=out[b])
-            offset = totals[b] if offset is None else join(offset, totals[b])
-    return out
-
-
-# -- together with others, and as loops ------------------------------------------------------------------------------
-
-
-@batch.register(Reduce)
-def _(op: Reduce, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
-    axes = op.axes if last else tuple([a + 1 for a in op.axes])
-    return reduce(ins[0].node, op.fn, axes, op.keepdims, op.dtype)
-
-
-@batch.register(Scan)
-def _(op: Scan, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
-    return scan(ins[0].node, op.fn, op.axis + (not last), op.dtype)
-
-
 @batch.register(Arg)
 def _(op: Arg, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     axis = 0 if op.axis is None and first.inputs[0].ndim == 1 else op.axis
     return None if axis is None or op.keepdims else arg(ins[0].node, op.fn, axis + (not last), False)
 
 
-@reduced_axes.register(Reduce)
-def _(op: Reduce, node: Node) -> tuple[int, ...]:
-    return op.axes
-
-
-@reduced_axes.register(Scan)
-def _(op: Scan, node: Node) -> tuple[int, ...]:
-    return (op.axis,)
-
-
 @reduced_axes.register(Arg)
 def _(op: Arg, node: Node) -> tuple[int, ...]:
     return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
-
-
-@accumulates.register(Reduce)
-def _(op: Reduce, node: Node) -> bool:
-    native = node.inputs[0].dtype.isnative and op.dtype.isnative
-    return native and bool(op.axes) and supports_reduce(op.fn, op.dtype.name)
-
-
-@accumulates.register(Scan)
-def _(op: Scan, node: Node) -> bool:
-    return node.inputs[0].dtype.isnative and supports_scan(op.fn, op.dtype.name)
 
 
 @accumulates.register(Arg)

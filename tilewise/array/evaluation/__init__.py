@@ -1,0 +1,1 @@
+"""How cells get values: here, on workers (workers.py), block by block (in_turns.py), by NumPy alone (reference.py)."""
