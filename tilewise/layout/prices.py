@@ -100,10 +100,11 @@ def prices(shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) ->
     cost = _direct(every, n, shape, mesh, itemsize, tariff)
     step = np.broadcast_to(np.arange(n), cost.shape).copy()
     for k in range(n):
-        through = cost[:, k, None] + cost[k][None, :]
+        through = cost[:, k, None] + cost[k]
         better = through < cost
-        cost = np.where(better, through, cost)
-        step = np.where(better, step[:, k, None], step)
+        if better.any():
+            cost = np.where(better, through, cost)
+            step = np.where(better, step[:, k, None], step)
     return Prices(every, n, {x: i for i, x in enumerate(every)}, cost, step)
 
 
@@ -155,14 +156,25 @@ def _holdings(layouts: Sequence[Layout], shape: tuple[int, ...], mesh: Mesh) -> 
     high = np.empty_like(low)
     high[:] = np.array(shape, dtype=np.int64)[None, :, None]
     workers = np.arange(mesh.workers)
+    places = (workers, workers // mesh.columns, workers % mesh.columns)  # on the line of all, down, across
+    found: dict[tuple[Cutting, int], Ints] = {}  # pairs of placements share them
     for i, layout in enumerate(layouts):
         if isinstance(layout, OnDriver):
             continue
-        at = (workers // mesh.columns, workers % mesh.columns) if isinstance(layout, Grid) else (workers,)
-        for (part, line), place in zip(lines(layout, mesh), at, strict=True):
+        for k, (part, line) in enumerate(lines(layout, mesh), start=int(isinstance(layout, Grid))):
             if isinstance(part, Cutting):
-                spans = [runs(part.owned(b[0], b[-1])) for b in map(line.blocks_of, range(line.workers))]
-                assert all(len(span) == 1 for span in spans), f"{part} is not a usual layout"
-                edges = np.array([span[0] for span in spans], dtype=np.int64)
-                low[i, part.axis], high[i, part.axis] = edges[place].T
+                edges = found.get((part, k))
+                if edges is None:
+                    edges = found[part, k] = np.array(_edges(part, line), dtype=np.int64)[:, places[k]]
+                low[i, part.axis], high[i, part.axis] = edges
     return low, high
+
+
+def _edges(part: Cutting, line: Mesh) -> tuple[Sequence[int], Sequence[int]]:
+    """Where each worker's part of an axis begins and ends."""
+    if isinstance(part, Shard):
+        ends = part.cuts[:: line.blocks]
+        return ends[:-1], ends[1:]
+    spans = [runs(part.owned(b[0], b[-1])) for b in map(line.blocks_of, range(line.workers))]
+    assert all(len(span) == 1 for span in spans), f"{part} is not a usual layout"
+    return [span[0][0] for span in spans], [span[0][1] for span in spans]

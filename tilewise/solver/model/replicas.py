@@ -75,6 +75,10 @@ class Kind:
         return found
 
     def _cost(self, src: Layout, dst: Layout) -> int:
+        table = self.usual
+        i, j = table.find(src), table.index.get(dst)
+        if i is not None and j is not None and j < table.targets:
+            return int(table.cost[i, j])
         if src == dst or covers(src, dst):
             return 0
         if reduction(dst) is not None and not _keeps(src, dst):
@@ -102,30 +106,32 @@ class Kind:
         """The costs from some layouts to others."""
         table = self.usual
         last = table.targets
-        rows, columns = [table.find(x) for x in sources], [table.find(x) for x in targets]
-        known_rows = [(k, i) for k, i in enumerate(rows) if i is not None]
-        known_columns = [(k, j) for k, j in enumerate(columns) if j is not None and j < last]
-        out = np.empty((len(rows), len(columns)), dtype=np.int64)
-        if known_rows and known_columns:
-            (a, i), (b, j) = zip(*known_rows, strict=True), zip(*known_columns, strict=True)
-            found = table.cost[np.array(i)[:, None], j]
-            if len(a) == len(rows) and len(b) == len(columns):
-                return found
-            out[np.array(a)[:, None], b] = found
-        done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
-        partial = [(k, x) for k, x in enumerate(sources) if reduction(x) is not None]
-        for m, y in enumerate(targets):
-            if reduction(y) is not None:  # Few can become partial, and nothing on all workers.
-                out[:, m] = INF
-                for k, x in partial:
-                    if x == y:
-                        out[k, m] = 0
-                    elif _keeps(x, y):
-                        out[k, m] = self.cost(x, y)
+        rows = [table.find(x) for x in sources]
+        columns = rows if targets is sources else [table.find(x) for x in targets]
+        usual_rows = [k for k, i in enumerate(rows) if i is not None]
+        usual_columns = [m for m, j in enumerate(columns) if j is not None and j < last]
+        at = [rows[k] for k in usual_rows]
+        found: Ints = table.cost.take(at, axis=0).take([columns[m] for m in usual_columns], axis=1)
+        if found.shape == (len(rows), len(columns)):
+            return found
+        out = np.full((len(rows), len(columns)), INF, dtype=np.int64)
+        out[np.array(usual_rows, dtype=np.intp)[:, None], usual_columns] = found
+        partial: list[int] | None = None
+        for m in [m for m, j in enumerate(columns) if j is None or j >= last]:
+            y = targets[m]
+            if reduction(y) is None:
+                out[:, m] = [self.cost(x, y) for x in sources]
                 continue
-            for k, x in enumerate(sources):
-                if k not in done_rows or m not in done_columns:
-                    out[k, m] = self.cost(x, y)
+            if partial is None:  # Few can become partial, and nothing on all workers.
+                partial = [k for k, x in enumerate(sources) if reduction(x) is not None]
+            for k in partial:
+                if sources[k] == y:
+                    out[k, m] = 0
+                elif _keeps(sources[k], y):
+                    out[k, m] = self.cost(sources[k], y)
+        if len(usual_rows) < len(rows):
+            for k in [k for k, i in enumerate(rows) if i is None]:
+                out[k, usual_columns] = [self.cost(sources[k], targets[m]) for m in usual_columns]
         return out
 
 
@@ -150,9 +156,12 @@ class NewKind(Kind):
         return round(self.bytes_of(layout) * self.rate)
 
     def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
-        found = super().matrix(sources, targets).copy()
-        for m, y in enumerate(targets):
-            found[:, m] = [self.cost(x, y) if self._may(x, y) else c for x, c in zip(sources, found[:, m], strict=True)]
+        found = super().matrix(sources, targets)
+        rows = np.array([not isinstance(x, Replicate) for x in sources])
+        columns = [m for m, y in enumerate(targets) if shards(y) and reduction(y) is None]
+        making = np.array([self._making(targets[m]) for m in columns], dtype=np.int64)
+        some = found[:, columns]
+        found[:, columns] = np.minimum(some, making, where=rows[:, None], out=some)
         return found
 
 
