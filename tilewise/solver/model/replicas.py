@@ -25,6 +25,7 @@ from tilewise.layout import (
     Shard,
     Tariff,
     bare,
+    beside,
     grid_layout,
     local_dims,
     placements,
@@ -64,6 +65,18 @@ class Kind:
         return {}
 
     @cached_property
+    def _unusual(self) -> dict[Layout, tuple[Ints, Ints]]:
+        return {}
+
+    def _beside(self, layout: Layout) -> tuple[Ints, Ints]:
+        """The costs of an uneven cut from and to the usual layouts."""
+        found = self._unusual.get(layout)
+        if found is None:
+            found = beside(layout, self.shape, self.mesh, self.itemsize, self.tariff)
+            self._unusual[layout] = found
+        return found
+
+    @cached_property
     def _bytes(self) -> dict[Layout, int]:
         return {}
 
@@ -77,8 +90,13 @@ class Kind:
     def _cost(self, src: Layout, dst: Layout) -> int:
         table = self.usual
         i, j = table.find(src), table.index.get(dst)
-        if i is not None and j is not None and j < table.targets:
-            return int(table.cost[i, j])
+        if j is not None and j < table.targets:
+            if i is not None:
+                return int(table.cost[i, j])
+            if _plain(src):
+                return int(self._beside(src)[1][j])
+        elif i is not None and _plain(dst):
+            return int(self._beside(dst)[0][i])
         if src == dst or covers(src, dst):
             return 0
         if reduction(dst) is not None and not _keeps(src, dst):
@@ -169,6 +187,10 @@ class NewKind(Kind):
 def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, rate: float | None = None) -> Kind:
     """The kind with these properties; `rate` is what a byte costs of a value made of nothing."""
     return Kind(shape, itemsize, mesh, tariff) if rate is None else NewKind(shape, itemsize, mesh, tariff, rate)
+
+
+def _plain(layout: Layout) -> bool:
+    return isinstance(layout, Shard) and layout.ghosts == (0, 0)
 
 
 def covers(src: Layout, dst: Layout) -> bool:
