@@ -143,10 +143,11 @@ class Kind:
             if partial is None:  # Few can become partial, and nothing on all workers.
                 partial = [k for k, x in enumerate(sources) if reduction(x) is not None]
             for k in partial:
-                if sources[k] == y:
+                x = sources[k]
+                if x == y:
                     out[k, m] = 0
-                elif _keeps(sources[k], y):
-                    out[k, m] = self.cost(sources[k], y)
+                elif isinstance(y, Grid) and isinstance(x, Grid) and _keeps(x, y):
+                    out[k, m] = self.cost(x, y)
         if len(usual_rows) < len(rows):
             for k in [k for k, i in enumerate(rows) if i is None]:
                 out[k, usual_columns] = [self.cost(sources[k], targets[m]) for m in usual_columns]
@@ -246,12 +247,15 @@ def direct(between: Ints) -> bool:
 
 def widened(wanted: Sequence[Layout]) -> dict[Layout, Layout]:
     """For each layout with ghosts, one with enough for all that differ from it in ghosts only: they share one halo."""
+    plain = [bare(x) for x in wanted]
     groups: dict[Layout, list[Layout]] = {}
-    for x in wanted:
-        if (plain := bare(x)) != x:
-            groups.setdefault(plain, []).append(x)
-    wide = {plain: _join(same) for plain, same in groups.items()}
-    return {x: x if (plain := bare(x)) == x else wide[plain] for x in wanted}
+    for x, y in zip(wanted, plain, strict=True):
+        if x is not y:
+            groups.setdefault(y, []).append(x)
+    if not groups:
+        return {x: x for x in wanted}
+    wide = {y: _join(same) for y, same in groups.items()}
+    return {x: x if x is y else wide[y] for x, y in zip(wanted, plain, strict=True)}
 
 
 def _join(layouts: Sequence[Layout]) -> Layout:
@@ -337,7 +341,8 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
     lose = np.maximum((reach[single][:, None] - reach[single][None]).max(axis=2), 0)  # [instead, taken]
     first, second = (lose[:, [at[sets[k][end]] for k in pairs]] for end in (0, 1))  # [instead, pair]
     saved = cost[:, None, pairs] - cost[:, single][:, :, None]  # [source, instead, pair]
-    saved[:, weight[single][:, None] > weight[pairs]] = -1
+    if weight.any():
+        saved[:, weight[single][:, None] > weight[pairs]] = -1
     possible = cost[:, pairs] < INF
     worth = np.zeros(len(pairs), dtype=bool)
     for took in range(1, uses):
@@ -347,7 +352,8 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
 
 def undominated(features: Ints) -> NDArray[np.intp]:
     """The rows that no other row is as good as in everything (of equal rows the first)."""
-    less = (features[:, None, :] <= features[None, :, :]).all(axis=2)
+    columns = np.ascontiguousarray(features.T)
+    less = (columns[:, :, None] <= columns[:, None, :]).all(axis=0)
     before, _ = _earlier(len(features))
     beaten = less & (~less.T | before.T)  # by a row that is better somewhere, or an equal one before it
     return np.flatnonzero(~beaten.any(axis=0))
