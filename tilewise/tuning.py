@@ -65,7 +65,7 @@ class Tuning:
     # --- the solver (solver/): none of these changes which layouts it finds
     solver_tables_kept: int = _figure(1 << 15, "tables", SOLVER)  # of costs, and choices, between problems
     solver_at_once: int = _figure(1 << 13, "entries", SOLVER)  # of differences: larger ones are made column by column
-    solver_sum_at_once: int = _figure(1 << 15, "entries", SOLVER)  # of sums: larger ones leave a core's cache
+    solver_sum_at_once: int = _figure(1 << 18, "entries", SOLVER)  # of sums: larger ones leave a core's cache
     solver_intern_from: int = _figure(100, "variables", SOLVER)  # fewer are not worth looking for equal tables
 
     # --- memory and copies

@@ -38,6 +38,7 @@ from tilewise.layout import (
     volume,
 )
 from tilewise.layout.prices import usual
+from tilewise.solver.model.replicas import one_kind
 
 Values = npt.NDArray[np.int64]
 Holder = tuple[int, int | None]
@@ -293,6 +294,22 @@ def test_no_chain_through_usual_layouts_is_cheaper(
             if not isinstance(between, OnDriver) or isinstance(src, Partial):
                 first = step_cost(src, between, shape, mesh, 8, tariff)
                 assert found <= first + step_cost(between, dst, shape, mesh, 8, tariff)
+
+
+@settings(max_examples=200, deadline=None)
+@given(changes(), st.booleans())
+def test_the_solver_s_prices_are_those_of_routes(
+    change: tuple[Layout, Layout, tuple[int, ...], Mesh], by_volume: bool
+) -> None:
+    src, dst, shape, mesh = change
+    tariff = Tariff() if by_volume else Tariff(1000, 8, 3, all_bytes=False)
+    kind = one_kind(shape, 8, mesh, tariff)
+    sources, targets = (src, Replicate()), (Replicate(), dst)
+    prices = [[priced_route(x, y, shape, mesh, 8, tariff).cost for y in targets] for x in sources]
+    if op_of(dst) is None:
+        assert kind.cost(src, dst) == prices[0][1]
+        assert kind.matrix(sources, targets).tolist() == prices
+    assert kind.matrix(sources, sources)[0].tolist() == [0, prices[0][0]]
 
 
 # ---- the known cases -----------------------------------------------------------------------------------------------

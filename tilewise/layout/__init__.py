@@ -64,7 +64,7 @@ from tilewise.layout.placement import (
     reduction,
     shards,
 )
-from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
+from tilewise.layout.prices import VOLUME, Prices, Tariff, beside, prices
 from tilewise.layout.route import priced_route, route, step_cost
 
 __all__ = [
@@ -98,6 +98,7 @@ __all__ = [
     "at_first",
     "at_one_place",
     "bare",
+    "beside",
     "blocked",
     "box_size",
     "check",

@@ -49,12 +49,12 @@ class Mesh:
     @property
     def down(self) -> Mesh:
         """The line of workers that the first placement of a Grid is on; a worker's blocks are cut along it."""
-        return Mesh(self.rows, self.blocks)
+        return _line(self.rows, self.blocks)
 
     @property
     def across(self) -> Mesh:
         """The line of workers that the second placement of a Grid is on."""
-        return Mesh(self.columns)
+        return _line(self.columns, 1)
 
     def worker_of(self, block: int) -> int:
         assert 0 <= block < self.total_blocks, (block, self)
@@ -66,6 +66,11 @@ class Mesh:
 
     def __str__(self) -> str:
         return f"{self.rows}x{self.columns}" if self.grid else str(self.workers)
+
+
+@lru_cache(maxsize=256)
+def _line(workers: int, blocks: int) -> Mesh:
+    return Mesh(workers, blocks)
 
 
 @dataclass(frozen=True)
@@ -337,6 +342,7 @@ def at_one_place(mesh: Mesh, direction: int, owner: int, axis: int, part: Cuttin
     return divided(axis, sets)
 
 
+@lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def column_cut(axis: int, length: int, mesh: Mesh) -> Cutting:
     """An axis cut evenly over all workers of a grid, counted column by column.

@@ -64,7 +64,8 @@ class Prices:
     layouts: tuple[Layout, ...]
     targets: int  # how many of them, from the first, can be moved to
     index: dict[Layout, int]
-    cost: Ints
+    direct: Ints  # by one exchange
+    cost: Ints  # by the cheapest chain
     step: Ints  # the layout to go to first
 
     def find(self, layout: Layout) -> int | None:
@@ -97,14 +98,31 @@ def prices(shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) ->
     settled, partial = usual(shape, mesh)
     every = (*settled, *partial)
     n = len(settled)
-    cost = _direct(every, n, shape, mesh, itemsize, tariff)
+    direct = cost = _direct(every, settled, shape, mesh, itemsize, tariff)
     step = np.broadcast_to(np.arange(n), cost.shape).copy()
     for k in range(n):
-        through = cost[:, k, None] + cost[k][None, :]
+        through = cost[:, k, None] + cost[k]
         better = through < cost
-        cost = np.where(better, through, cost)
-        step = np.where(better, step[:, k, None], step)
-    return Prices(every, n, {x: i for i, x in enumerate(every)}, cost, step)
+        if better.any():
+            cost = np.where(better, through, cost)
+            step = np.where(better, step[:, k, None], step)
+    return Prices(every, n, {x: i for i, x in enumerate(every)}, direct, cost, step)
+
+
+def beside(layout: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) -> tuple[Ints, Ints]:
+    """What a layout that is not a usual one costs from each of these, and to each target; one by one: `priced_route`.
+
+    Every worker must own one interval of each axis, without ghosts.
+    """
+    table = prices(shape, mesh, itemsize, tariff)
+    targets = table.layouts[: table.targets]
+    through = [k for k, x in enumerate(targets) if not isinstance(x, OnDriver)]
+    there = _direct(table.layouts, (layout,), shape, mesh, itemsize, tariff)[:, 0]
+    back = _direct((layout,), targets, shape, mesh, itemsize, tariff)[0]
+    last, first = there[through], back[through]
+    there = np.minimum(there, (table.cost[:, through] + last).min(axis=1))
+    back = np.minimum(back, (first[:, None] + table.direct[through]).min(axis=0))
+    return there, back
 
 
 def usual(shape: tuple[int, ...], mesh: Mesh) -> tuple[list[Layout], list[Layout]]:
@@ -126,23 +144,40 @@ def _same_axis(a: Placement, b: Placement) -> bool:
 
 
 def _direct(
-    layouts: Sequence[Layout], targets: int, shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff
+    sources: Sequence[Layout],
+    targets: Sequence[Layout],
+    shape: tuple[int, ...],
+    mesh: Mesh,
+    itemsize: int,
+    tariff: Tariff,
 ) -> Ints:
-    """The cost of one exchange from each layout to each target; contributions are reduced by it."""
-    low, high = _holdings(layouts, shape, mesh)
-    copies = np.array([1 if isinstance(x, OnDriver) else _contributions(x, mesh) for x in layouts], dtype=np.int64)
-    here = np.ones((len(layouts), mesh.workers), dtype=np.int64)
-    driver = layouts.index(OnDriver())
-    here[driver, 1:] = 0
-    need = np.prod(high[:targets] - low[:targets], axis=1, dtype=np.int64) * here[:targets]  # [target, worker]
-    both = np.minimum(high[:, None], high[None, :targets]) - np.maximum(low[:, None], low[None, :targets])
-    at_hand = np.prod(np.maximum(both, 0), axis=2, dtype=np.int64) * here[:, None] * here[None, :targets]
-    received = copies[:, None, None] * need[None] - at_hand  # [source, target, worker]
+    """The cost of one exchange from each layout to each target; contributions are reduced by it.
+
+    Targets are the first of the sources, or others.
+    """
+    low, high = _holdings(sources, shape, mesh)
+    first, last = (low, high) if targets[0] is sources[0] else _holdings(targets, shape, mesh)
+    first, last = first[: len(targets)], last[: len(targets)]
+    copies = np.array([1 if isinstance(x, OnDriver) else _contributions(x, mesh) for x in sources], dtype=np.int64)
+    here, there = (_here(layouts, mesh) for layouts in (sources, targets))
+    need = np.prod(last - first, axis=1, dtype=np.int64) * there  # [target, worker]
+    both = np.minimum(high[:, None], last) - np.maximum(low[:, None], first)
+    at_hand = np.prod(np.maximum(both, 0), axis=2, dtype=np.int64) * here[:, None] * there
+    received = copies[:, None, None] * need - at_hand  # [source, target, worker]
     total = received.sum(axis=2)
     busiest = total if tariff.all_bytes else received.max(axis=2)
-    busiest[driver] = total[driver]  # what one place sends
+    if not tariff.all_bytes:
+        driver = [isinstance(x, OnDriver) for x in sources]
+        busiest[driver] = total[driver]  # what one place sends
     cost: Ints = np.where(total > 0, tariff.cost(busiest * itemsize), 0)
     return cost
+
+
+def _here(layouts: Sequence[Layout], mesh: Mesh) -> Ints:
+    """Which workers have a part: [layout, worker]. What the driver has is at the first one's place."""
+    out = np.ones((len(layouts), mesh.workers), dtype=np.int64)
+    out[[isinstance(x, OnDriver) for x in layouts], 1:] = 0
+    return out
 
 
 def _contributions(layout: Layout, mesh: Mesh) -> int:
@@ -155,14 +190,25 @@ def _holdings(layouts: Sequence[Layout], shape: tuple[int, ...], mesh: Mesh) -> 
     high = np.empty_like(low)
     high[:] = np.array(shape, dtype=np.int64)[None, :, None]
     workers = np.arange(mesh.workers)
+    places = (workers, workers // mesh.columns, workers % mesh.columns)  # on the line of all, down, across
+    found: dict[tuple[Cutting, int], Ints] = {}  # pairs of placements share them
     for i, layout in enumerate(layouts):
         if isinstance(layout, OnDriver):
             continue
-        at = (workers // mesh.columns, workers % mesh.columns) if isinstance(layout, Grid) else (workers,)
-        for (part, line), place in zip(lines(layout, mesh), at, strict=True):
+        for k, (part, line) in enumerate(lines(layout, mesh), start=int(isinstance(layout, Grid))):
             if isinstance(part, Cutting):
-                spans = [runs(part.owned(b[0], b[-1])) for b in map(line.blocks_of, range(line.workers))]
-                assert all(len(span) == 1 for span in spans), f"{part} is not a usual layout"
-                edges = np.array([span[0] for span in spans], dtype=np.int64)
-                low[i, part.axis], high[i, part.axis] = edges[place].T
+                edges = found.get((part, k))
+                if edges is None:
+                    edges = found[part, k] = np.array(_edges(part, line), dtype=np.int64)[:, places[k]]
+                low[i, part.axis], high[i, part.axis] = edges
     return low, high
+
+
+def _edges(part: Cutting, line: Mesh) -> tuple[Sequence[int], Sequence[int]]:
+    """Where each worker's part of an axis begins and ends."""
+    if isinstance(part, Shard):
+        ends = part.cuts[:: line.blocks]
+        return ends[:-1], ends[1:]
+    spans = [runs(part.owned(b[0], b[-1])) for b in map(line.blocks_of, range(line.workers))]
+    assert all(len(span) == 1 for span in spans), f"{part} is not a usual layout"
+    return [span[0][0] for span in spans], [span[0][1] for span in spans]

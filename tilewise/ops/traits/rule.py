@@ -70,7 +70,7 @@ def makes_contributions(rule: Rule) -> bool:
 Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
 
 
-def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bool = False) -> list[Rule]:
+def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bool = False) -> Sequence[Rule]:
     """All rules of a node, given how each operand might lie; the last is always to replicate everything.
 
     `first`: also to do it in the first block, if operands and result are small. Where only bytes count, a sum that one
@@ -78,14 +78,18 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bo
 
     On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
     """
+    found = divisions(node, have, mesh)
+    return with_first(node, have, found, mesh) if first else found
+
+
+def divisions(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> tuple[Rule, ...]:
+    """The rules that do not depend on what counts, bytes or time."""
     if isinstance(node.op, Pin):
         layout = node.op.layout(node.dims, mesh)
-        return [Rule((layout,), layout)]
+        return (Rule((layout,), layout),)
     every = Rule((WHOLE,) * len(node.inputs), WHOLE)
     found: list[Rule] = []
-    if mesh.total_blocks == 1:  # nothing is cut: all layouts are this one
-        return [every]
-    if node.known and all(x.known for x in node.inputs):
+    if mesh.total_blocks > 1 and _known(node):  # else nothing is cut: all layouts are this one
         found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
         if mesh.grid:
             found.extend(on_grid(node.op, node, have, mesh))
@@ -95,10 +99,21 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bo
             )
             pairs = itertools.product([*down, every], [*across, every])
             found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
-        if first and mesh.workers > 1 and node.ndim and _fits_first(node):
-            found.extend(_in_first(node, have, found, mesh))
     found.append(every)
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
+
+
+def _known(node: Node) -> bool:
+    return node.known and all([x.known for x in node.inputs])
+
+
+def with_first(node: Node, have: Sequence[Sequence[Layout]], found: tuple[Rule, ...], mesh: Mesh) -> tuple[Rule, ...]:
+    """The rules of `divisions`, and those that do it in the first block."""
+    if isinstance(node.op, Pin) or mesh.workers == 1 or not node.ndim or not _known(node) or not _fits_first(node):
+        return found
+    *others, every = found
+    more = _in_first(node, have, others, mesh)
+    return tuple(dict.fromkeys((*others, *more, every))) if more else found
 
 
 def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule], mesh: Mesh) -> list[Rule]:

@@ -16,7 +16,7 @@ from tilewise.cost.model import TICKS, Rates, work_costs
 from tilewise.ir.node import Node
 from tilewise.layout import Mesh, OnDriver
 from tilewise.ops.create import is_new
-from tilewise.ops.traits.rule import Rule, driver_matters, rules
+from tilewise.ops.traits.rule import Rule, divisions, driver_matters, with_first
 from tilewise.records import dataclass
 from tilewise.solver.model.choices import Asked, Choices, Slots, kin, needs, notable
 from tilewise.solver.model.graph import Graph, Use, results, seen
@@ -167,13 +167,15 @@ class _Builder:
             have = tuple([() if row == HERE else row for row in have])
         types = tuple([(x.shape, x.dtype) for x in n.inputs])
         law, cost = kin(n, have)
-        same = (law, n.shape, n.dtype, types, have, self.world)
-        key = (cost, *same)
+        same = (law, n.shape, n.dtype, types, have)
+        key = (cost, self.world, *same)
         found = _choices.get(key)
         if found is None:
-            rows = _rules.get(same)
+            rows = _rules.get((self.mesh, *same))
             if rows is None:
-                rows = _rules[same] = tuple(rules(n, have, self.mesh, first=self.by_bytes))
+                rows = _rules[self.mesh, *same] = divisions(n, have, self.mesh)
+            if self.by_bytes:
+                rows = with_first(n, have, rows, self.mesh)
             work = np.array(work_costs(n, rows, self.mesh, self.machine), dtype=np.int64)
             equal = (rows, work.tobytes(), self.kinds[i])  # Operators with equal rules share what follows from them.
             found = _choices.get(equal)

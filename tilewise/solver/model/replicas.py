@@ -25,6 +25,7 @@ from tilewise.layout import (
     Shard,
     Tariff,
     bare,
+    beside,
     grid_layout,
     local_dims,
     placements,
@@ -64,6 +65,18 @@ class Kind:
         return {}
 
     @cached_property
+    def _unusual(self) -> dict[Layout, tuple[Ints, Ints]]:
+        return {}
+
+    def _beside(self, layout: Layout) -> tuple[Ints, Ints]:
+        """The costs of an uneven cut from and to the usual layouts."""
+        found = self._unusual.get(layout)
+        if found is None:
+            found = beside(layout, self.shape, self.mesh, self.itemsize, self.tariff)
+            self._unusual[layout] = found
+        return found
+
+    @cached_property
     def _bytes(self) -> dict[Layout, int]:
         return {}
 
@@ -75,6 +88,15 @@ class Kind:
         return found
 
     def _cost(self, src: Layout, dst: Layout) -> int:
+        table = self.usual
+        i, j = table.find(src), table.index.get(dst)
+        if j is not None and j < table.targets:
+            if i is not None:
+                return int(table.cost[i, j])
+            if _plain(src):
+                return int(self._beside(src)[1][j])
+        elif i is not None and _plain(dst):
+            return int(self._beside(dst)[0][i])
         if src == dst or covers(src, dst):
             return 0
         if reduction(dst) is not None and not _keeps(src, dst):
@@ -102,30 +124,33 @@ class Kind:
         """The costs from some layouts to others."""
         table = self.usual
         last = table.targets
-        rows, columns = [table.find(x) for x in sources], [table.find(x) for x in targets]
-        known_rows = [(k, i) for k, i in enumerate(rows) if i is not None]
-        known_columns = [(k, j) for k, j in enumerate(columns) if j is not None and j < last]
-        out = np.empty((len(rows), len(columns)), dtype=np.int64)
-        if known_rows and known_columns:
-            (a, i), (b, j) = zip(*known_rows, strict=True), zip(*known_columns, strict=True)
-            found = table.cost[np.array(i)[:, None], j]
-            if len(a) == len(rows) and len(b) == len(columns):
-                return found
-            out[np.array(a)[:, None], b] = found
-        done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
-        partial = [(k, x) for k, x in enumerate(sources) if reduction(x) is not None]
-        for m, y in enumerate(targets):
-            if reduction(y) is not None:  # Few can become partial, and nothing on all workers.
-                out[:, m] = INF
-                for k, x in partial:
-                    if x == y:
-                        out[k, m] = 0
-                    elif _keeps(x, y):
-                        out[k, m] = self.cost(x, y)
+        rows = [table.find(x) for x in sources]
+        columns = rows if targets is sources else [table.find(x) for x in targets]
+        usual_rows = [k for k, i in enumerate(rows) if i is not None]
+        usual_columns = [m for m, j in enumerate(columns) if j is not None and j < last]
+        at = [rows[k] for k in usual_rows]
+        found: Ints = table.cost.take(at, axis=0).take([columns[m] for m in usual_columns], axis=1)
+        if found.shape == (len(rows), len(columns)):
+            return found
+        out = np.full((len(rows), len(columns)), INF, dtype=np.int64)
+        out[np.array(usual_rows, dtype=np.intp)[:, None], usual_columns] = found
+        partial: list[int] | None = None
+        for m in [m for m, j in enumerate(columns) if j is None or j >= last]:
+            y = targets[m]
+            if reduction(y) is None:
+                out[:, m] = [self.cost(x, y) for x in sources]
                 continue
-            for k, x in enumerate(sources):
-                if k not in done_rows or m not in done_columns:
+            if partial is None:  # Few can become partial, and nothing on all workers.
+                partial = [k for k, x in enumerate(sources) if reduction(x) is not None]
+            for k in partial:
+                x = sources[k]
+                if x == y:
+                    out[k, m] = 0
+                elif isinstance(y, Grid) and isinstance(x, Grid) and _keeps(x, y):
                     out[k, m] = self.cost(x, y)
+        if len(usual_rows) < len(rows):
+            for k in [k for k, i in enumerate(rows) if i is None]:
+                out[k, usual_columns] = [self.cost(sources[k], targets[m]) for m in usual_columns]
         return out
 
 
@@ -150,9 +175,12 @@ class NewKind(Kind):
         return round(self.bytes_of(layout) * self.rate)
 
     def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
-        found = super().matrix(sources, targets).copy()
-        for m, y in enumerate(targets):
-            found[:, m] = [self.cost(x, y) if self._may(x, y) else c for x, c in zip(sources, found[:, m], strict=True)]
+        found = super().matrix(sources, targets)
+        rows = np.array([not isinstance(x, Replicate) for x in sources])
+        columns = [m for m, y in enumerate(targets) if shards(y) and reduction(y) is None]
+        making = np.array([self._making(targets[m]) for m in columns], dtype=np.int64)
+        some = found[:, columns]
+        found[:, columns] = np.minimum(some, making, where=rows[:, None], out=some)
         return found
 
 
@@ -160,6 +188,10 @@ class NewKind(Kind):
 def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, rate: float | None = None) -> Kind:
     """The kind with these properties; `rate` is what a byte costs of a value made of nothing."""
     return Kind(shape, itemsize, mesh, tariff) if rate is None else NewKind(shape, itemsize, mesh, tariff, rate)
+
+
+def _plain(layout: Layout) -> bool:
+    return isinstance(layout, Shard) and layout.ghosts == (0, 0)
 
 
 def covers(src: Layout, dst: Layout) -> bool:
@@ -215,12 +247,15 @@ def direct(between: Ints) -> bool:
 
 def widened(wanted: Sequence[Layout]) -> dict[Layout, Layout]:
     """For each layout with ghosts, one with enough for all that differ from it in ghosts only: they share one halo."""
+    plain = [bare(x) for x in wanted]
     groups: dict[Layout, list[Layout]] = {}
-    for x in wanted:
-        if (plain := bare(x)) != x:
-            groups.setdefault(plain, []).append(x)
-    wide = {plain: _join(same) for plain, same in groups.items()}
-    return {x: x if (plain := bare(x)) == x else wide[plain] for x in wanted}
+    for x, y in zip(wanted, plain, strict=True):
+        if x is not y:
+            groups.setdefault(y, []).append(x)
+    if not groups:
+        return {x: x for x in wanted}
+    wide = {y: _join(same) for y, same in groups.items()}
+    return {x: x if x is y else wide[y] for x, y in zip(wanted, plain, strict=True)}
 
 
 def _join(layouts: Sequence[Layout]) -> Layout:
@@ -306,7 +341,8 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
     lose = np.maximum((reach[single][:, None] - reach[single][None]).max(axis=2), 0)  # [instead, taken]
     first, second = (lose[:, [at[sets[k][end]] for k in pairs]] for end in (0, 1))  # [instead, pair]
     saved = cost[:, None, pairs] - cost[:, single][:, :, None]  # [source, instead, pair]
-    saved[:, weight[single][:, None] > weight[pairs]] = -1
+    if weight.any():
+        saved[:, weight[single][:, None] > weight[pairs]] = -1
     possible = cost[:, pairs] < INF
     worth = np.zeros(len(pairs), dtype=bool)
     for took in range(1, uses):
@@ -316,7 +352,8 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
 
 def undominated(features: Ints) -> NDArray[np.intp]:
     """The rows that no other row is as good as in everything (of equal rows the first)."""
-    less = (features[:, None, :] <= features[None, :, :]).all(axis=2)
+    columns = np.ascontiguousarray(features.T)
+    less = (columns[:, :, None] <= columns[:, None, :]).all(axis=0)
     before, _ = _earlier(len(features))
     beaten = less & (~less.T | before.T)  # by a row that is better somewhere, or an equal one before it
     return np.flatnonzero(~beaten.any(axis=0))

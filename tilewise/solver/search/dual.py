@@ -67,11 +67,8 @@ class Dual:
     def round(self) -> Ints:
         """An assignment: best values one after another, then improved one by one."""
         values = np.zeros(len(self.size), dtype=np.int64)
-        common = (self.size, self.at, *self.half_edges, self.unary, self.tables, values)
-        settle(len(self.size), 1, *common)
-        for _ in range(SETTLE):
-            if not settle(len(self.size), 0, *common):
-                break
+        graph = (self.size, self.at, *self.half_edges, self.unary, self.tables)
+        settle(len(self.size), SETTLE, *graph, values)
         return values
 
     def cost(self, values: Ints) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,8 @@ class Kernel:
     ) -> None:
         self._lighter = lighter or {}
         self.tables = tables
-        self.unary = dict(enumerate(map(tables.intern, unary)))
+        self.unary = dict(enumerate(unary))
         self.near: dict[int, dict[int, Ints]] = {v: {} for v in self.unary}
-        for (i, j), table in pairs.items():
-            self.near[i][j] = tables.intern(table)
-            self.near[j][i] = tables.turn(self.near[i][j])
         self.left = {v: tuple(range(len(table))) for v, table in self.unary.items()}
         self.constant = 0
         self.steps: list[Step] = []
@@ -46,15 +44,26 @@ class Kernel:
         self._queue: deque[int] = deque()
         self._later: deque[int] = deque()  # Variables with many neighbours: these may go, which costs less.
         self._queued: set[int] = set()
-        for v in self.unary:
-            self.wake(v)
         self._whole = set(pairs)  # tables (v, w), v < w, that may be sums: not looked at since they were made
+        self._given: Mapping[tuple[int, int], Ints] | None = pairs  # until anything is changed
+
+    def _open(self) -> None:
+        """Get ready to change something: many kernels are bounded as they are."""
+        pairs, self._given = self._given, None
+        if pairs is not None:
+            self.unary = {v: self.tables.intern(table) for v, table in self.unary.items()}
+            for (i, j), table in pairs.items():
+                self.near[i][j] = self.tables.intern(table)
+                self.near[j][i] = self.tables.turn(self.near[i][j])
+            for v in self.unary:
+                self.wake(v)
 
     def copy(self) -> Kernel:
         """A kernel that goes its own way from here, with steps of its own."""
+        self._open()
         twin = object.__new__(Kernel)
         twin.tables = Tables(share=False)
-        twin._lighter = self._lighter
+        twin._lighter, twin._given = self._lighter, None
         twin.unary, twin.left, twin.constant = dict(self.unary), dict(self.left), self.constant
         twin.near = {v: dict(around) for v, around in self.near.items()}
         twin.steps, twin._undo, twin._whole = [], list(self._undo), set(self._whole)
@@ -63,6 +72,9 @@ class Kernel:
 
     def flat(self) -> tuple[list[int], list[Ints], dict[tuple[int, int], Ints]]:
         """The variables left, and their tables by their places among them."""
+        if self._given is not None:
+            edges = sorted(self._given, key=itemgetter(0))
+            return list(self.unary), list(self.unary.values()), {edge: self._given[edge] for edge in edges}
         names = sorted(self.unary)
         place = {v: at for at, v in enumerate(names)}
         pairs = {(place[v], place[w]): table for v in names for w, table in self.near[v].items() if v < w}
@@ -70,6 +82,7 @@ class Kernel:
 
     def reduce(self) -> None:
         """Go on until nothing changes."""
+        self._open()
         while self._queue or self._later:
             v = (self._queue or self._later).popleft()
             self._queued.discard(v)
@@ -104,6 +117,7 @@ class Kernel:
 
     def drop(self, v: int, gone: Sequence[int]) -> bool:
         """Let values go, by their places among those that stand. Whether any is left."""
+        self._open()
         keep = tuple(a for a in range(len(self.left[v])) if a not in gone)
         if not keep:
             return False
@@ -121,6 +135,7 @@ class Kernel:
 
         That changes neither what is dominated nor which tables are sums, so nothing needs to be looked at again.
         """
+        self._open()
         self.steps.extend(moves)
         self.unary.update(unary)
         self.tables = Tables(share=False)

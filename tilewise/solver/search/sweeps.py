@@ -88,7 +88,7 @@ def bound(count: int, edges: int, size: Ints, at: Ints, start: Ints, unary: Ints
 @Native
 def settle(
     count: int,
-    fresh: int,
+    rounds: int,
     size: Ints,
     at: Ints,
     first: Ints,
@@ -100,30 +100,35 @@ def settle(
     tables: Ints,
     values: Ints,
 ) -> int:
-    """Give each node in turn its best value: given those before it (fresh), or all around it. Returns the changes."""
-    changes = 0
-    for i in range(count):
-        chosen = 0
-        least = 4611686018427387904
-        for a in range(0, size[i]):
-            cost = unary[at[i] + a]
-            for h in range(first[i], first[i + 1]):
-                j = far[h]
-                if fresh == 0:
-                    cost += tables[table[h] + a * near_stride[h] + values[j] * far_stride[h]]
-                else:
-                    if j < i:
+    """Give each node in turn its best value beside those before it; then beside all around it, until none changes.
+
+    That goes on for so many rounds at most.
+    """
+    fresh = 1
+    left = rounds + 1
+    while left > 0:
+        changes = 0
+        for i in range(count):
+            chosen = 0
+            least = 4611686018427387904
+            for a in range(0, size[i]):
+                cost = unary[at[i] + a]
+                for h in range(first[i], first[i + 1]):
+                    j = far[h]
+                    if fresh == 0:
                         cost += tables[table[h] + a * near_stride[h] + values[j] * far_stride[h]]
-            if cost < least:
-                least = cost
-                chosen = a
-        if fresh == 1:
-            values[i] = chosen
-        else:
+                    else:
+                        if j < i:
+                            cost += tables[table[h] + a * near_stride[h] + values[j] * far_stride[h]]
+                if cost < least:
+                    least = cost
+                    chosen = a
             if chosen != values[i]:
                 values[i] = chosen
                 changes += 1
-    return changes
+        left = left - 1 if changes + fresh > 0 else 0
+        fresh = 0
+    return 0
 
 
 @Native
