@@ -1,4 +1,4 @@
-"""Deep graphs: 10,000 recorded operators are forced, pickled, copied and printed without recursion, 100,000 dropped."""
+"""Deep graphs: 10,000 operators (`make soak`: 30,000) are forced, pickled, copied and printed, 100,000 dropped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.effort import SOME_OR_ALL
 
-DEEP, DROPPED = 10_000, 100_000
+DEEP, DEEPER, DROPPED = 10_000, 30_000, 100_000
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +41,10 @@ USES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_deep_chain(use: str) -> None:
-    assert np.array_equal(USES[use](chain()), [DEEP, DEEP])
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_a_deep_chain(use: str, whole: bool) -> None:
+    n = DEEPER if whole else DEEP
+    assert np.array_equal(USES[use](chain(n)), [n, n])
 
 
 def test_dropping_a_deep_chain() -> None:
@@ -50,8 +53,9 @@ def test_dropping_a_deep_chain() -> None:
     gc.collect()
 
 
-def test_deep_updates() -> None:
-    n = 2_000
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_deep_updates(whole: bool) -> None:
+    n = 3_000 if whole else 2_000
     x = tw.array(np.zeros(4))
     for i in range(n):
         x[i % 4] += 1.0

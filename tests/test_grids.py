@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.effort import SOME_OR_ALL
 
 MESHES = ((2, 2), (3, 2), (2, 3))
 
@@ -69,10 +70,11 @@ def _run(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("mesh", MESHES, ids=lambda m: f"{m[0]}x{m[1]}")
-def test_as_numpy(name: str, mesh: tuple[int, int]) -> None:
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_as_numpy(name: str, mesh: tuple[int, int], whole: bool) -> None:
     rows = [("f8", (12, 20), 1), ("i4", (14, 22), 3), ("f4", (10, 10), 1), ("c16", (16, 8), 2)]
     first = MESHES.index(mesh)
-    for dtype, shape, blocks in (rows[first], rows[-1 - first]):  # each of them on a mesh at least
+    for dtype, shape, blocks in rows if whole else (rows[first], rows[-1 - first]):  # each of them on a mesh at least
         data = _data(dtype, shape)
         want = np.asarray(PROGRAMS[name](np, data))
         _, got = _run(PROGRAMS[name], data, mesh, blocks)

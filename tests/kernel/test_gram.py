@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.effort import SOME_OR_ALL
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE
 from tilewise.backend.llvm.call.tile_walk import Ref
@@ -55,12 +56,14 @@ def grams(monkeypatch):
 @pytest.mark.quick_code
 @pytest.mark.parametrize("name", [*PROGRAMS, *OTHERS])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16"])
-def test_numpys_values_whatever_the_tile_and_the_threads(name, dtype):
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_numpys_values_whatever_the_tile_and_the_threads(name, dtype, whole):
+    settings = [*itertools.product((None, 1, 7), (1, 2, 5))] if whole else [(None, 1), (None, 5), (1, 2), (7, 1), (7, 5)]
     program = {**PROGRAMS, **OTHERS}[name]
     for shape in SHAPES:
         X = np.random.default_rng(1).integers(-8, 9, shape).astype(dtype)  # sums are exact
         want = several(program(np, X))
-        for tile, threads in ((None, 1), (None, 5), (1, 2), (7, 1), (7, 5)):
+        for tile, threads in settings:
             with tw.config(eager_bytes=0, tile=tile, threads=threads):
                 found = several(tw.compute(*several(program(tw, tw.asarray(X)))))
             for a, b in zip(want, found, strict=True):
