@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -303,19 +304,16 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Sorted along an axis."""
-    if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
-        return NotImplemented
-    if kind is not None and stable is not None:
-        return NotImplemented  # NumPy's complaint
-    if axis is None:
-        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
-    node = node_for(a)
-    return rec.record(sorts.sort(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
+    return _sorted(sorts.sort, a, axis, kind, order, stable)
 
 
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Positions that sort an axis."""
+    return _sorted(sorts.argsort, a, axis, kind, order, stable)
+
+
+def _sorted(by: Callable[[Node, int, Any], Node], a: Any, axis: Any, kind: Any, order: Any, stable: Any) -> Any:
     if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
     if kind is not None and stable is not None:
@@ -323,7 +321,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
     node = node_for(a)
-    return rec.record(sorts.argsort(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
+    return rec.record(by(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
 
 
 @implements(np.bincount)
