@@ -474,7 +474,7 @@ def ends_of(k: Array) -> ND:
     if not on_workers() or not k.size:
         forcing.force(k)
         return meta(k)
-    low, high = k.min(), k.max()  # type: ignore[attr-defined]
+    low, high = k.min(), k.max()
     forcing.evaluate([x._cell for x in (k, low, high)])
     return np.array([int(low), int(high)])
 
