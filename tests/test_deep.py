@@ -51,7 +51,7 @@ def test_dropping_a_deep_chain() -> None:
 
 
 def test_deep_updates() -> None:
-    n = 2_000
+    n = 1_000
     x = tw.array(np.zeros(4))
     for i in range(n):
         x[i % 4] += 1.0

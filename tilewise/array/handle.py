@@ -76,10 +76,14 @@ class Array(metaclass=ArrayClass):
         __array_interface__: Any
         __array_priority__: Any
         __array_ufunc__: Any
+        __divmod__: Any
         __getitem__: Any
         __imatmul__: Any
         __matmul__: Any
+        __pow__: Any
+        __rdivmod__: Any
         __rmatmul__: Any
+        __setitem__: Any
         _repr_html_: Any
         astype: Any
         base: Any
