@@ -10,9 +10,6 @@ the result, without the recording of its operators.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -24,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import tilewise as tw
+from benchmarks._report import write_report
 
 tw.config(wait_for_native=True)  # times are those of good code
 RESULTS = Path(__file__).resolve().parent / "results" / "overheads.json"
@@ -195,15 +193,7 @@ def main() -> int:
     print(f"{'µs':<32}{'numpy':>12}{'tilewise':>12}{'jax':>12}{'ratio':>8}{'goal':>12}")
     for row in rows:
         print(line(row))
-    machine = {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "cpus": os.cpu_count(),
-        "machine": platform.platform(),
-    }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
-    print(f"written: {options.output}")
+    write_report(options.output, {"rows": rows})
     return int(any(r["goal_us"] is not None and r["us"]["tilewise"] > r["goal_us"] for r in rows))
 
 

@@ -11,10 +11,7 @@ the CPU time of all threads instead: on a busy machine it still says what one co
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import platform
 import sys
 import time
 import warnings
@@ -25,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import tilewise as tw
+from benchmarks._report import write_report
 from benchmarks.plain_programs import PROGRAMS, Program
 
 tw.config(wait_for_native=True)  # times are those of good code
@@ -121,15 +119,7 @@ def main() -> int:
             for size in options.sizes if program.kind == "array" else [ELEMENT_SIZE]:
                 rows.append(measure(program, size, options.rounds, options.seconds, clock))
     print(table(rows))
-    machine = {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "cpus": os.cpu_count(),
-        "machine": platform.platform(),
-    }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
-    print(f"written: {options.output}")
+    write_report(options.output, {"rows": rows})
     return int(any(r["floor"] is not None and r["ratio"] < r["floor"] for r in rows))
 
 

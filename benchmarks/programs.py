@@ -15,16 +15,16 @@ import contextlib
 import copy
 import importlib
 import importlib.util
-import json
 import math
 import os
-import platform
 import sys
 import time
 import warnings
 from pathlib import Path
 
 import numpy
+
+from benchmarks._report import write_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "programs.json"
@@ -148,17 +148,8 @@ def main(arguments=None):
             for key in ("over", "failed"):
                 if total[key]:
                     print(f"  {key}: {', '.join(total[key])}")
-    machine = {
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "cpus": os.cpu_count(),
-        "machine": platform.platform(),
-        "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS"),
-    }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"module": options.module, "machine": machine, "summary": totals, "programs": rows}, indent=1)
-    options.output.write_text(text + "\n")
-    print(f"written: {options.output}")
+    parts = {"module": options.module, "summary": totals, "programs": rows}
+    write_report(options.output, parts, blas_threads=os.environ.get("OPENBLAS_NUM_THREADS"))
     return 1 if any(total["over"] or total["failed"] for total in totals.values()) else 0
 
 

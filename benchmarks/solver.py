@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
-import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._report import write_report
 from benchmarks.tilings.apps import APPLICATIONS, figure_11, lbfgs
 from benchmarks.tilings.graphs import Recorded, model, recorded, tight
 from benchmarks.tilings.programs import Program, random_loop, random_program
@@ -298,11 +296,8 @@ def main() -> int:
         print(line, flush=True)
         missed += not reached
         outcomes.append(outcome)
-    machine = {"python": platform.python_version(), "cpus": os.cpu_count(), "machine": platform.platform()}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     rows = [{k: _short(v) for k, v in asdict(o).items()} for o in outcomes]
-    options.output.write_text(json.dumps({"machine": machine, "first": options.first, "rows": rows}) + "\n")
-    print(f"written: {options.output}")
+    write_report(options.output, {"first": options.first, "rows": rows}, indent=None)
     return int(missed > 0)
 
 

@@ -55,7 +55,7 @@ def test_dropping_a_deep_chain() -> None:
 
 @pytest.mark.parametrize("whole", SOME_OR_ALL)
 def test_deep_updates(whole: bool) -> None:
-    n = 3_000 if whole else 2_000
+    n = 3_000 if whole else 1_000
     x = tw.array(np.zeros(4))
     for i in range(n):
         x[i % 4] += 1.0

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import platform
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import tilewise as tw
+from benchmarks._report import write_report
 from benchmarks.kernels import table
 from benchmarks.kernels.limits import OURS, judge, yardsticks
 from benchmarks.kernels.memory import peak
@@ -123,21 +121,7 @@ def main(text: str | None = None) -> int:
         scaled = [] if options.no_scales else _scaled(programs, options)
         peaks = _peaks(programs, options) if options.memory else []
     print(table.summary(rows, scaled))
-    report = {
-        "machine": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "machine": platform.platform(),
-            "cpus": os.cpu_count(),
-            "threads": THREADS,
-        },
-        "rows": rows,
-        "scales": scaled,
-        "memory": peaks,
-    }
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=1) + "\n")
-    print(f"written: {options.json}")
+    write_report(options.json, {"rows": rows, "scales": scaled, "memory": peaks}, threads=THREADS)
     return int(any(not row["problems"].keys().isdisjoint(OURS) for row in (*rows, *scaled)))
 
 

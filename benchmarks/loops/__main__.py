@@ -17,15 +17,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from benchmarks._report import write_report
 from benchmarks.loops import first_call, table
 from benchmarks.loops.parallel_range import WITHOUT
 
@@ -102,15 +100,8 @@ def main() -> int:
         rows.append(measured(program, options))
         print(table.line(rows[-1]), flush=True)
     print(table.summary(rows))
-    report = {
-        "machine": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.platform()},
-        "size": options.size,
-        "rows": rows,
-        "totals": table.totals(rows),
-    }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=1) + "\n")
-    print(f"written: {options.output}")
+    parts = {"size": options.size, "rows": rows, "totals": table.totals(rows)}
+    write_report(options.output, parts)
     return int(any("tw.jit" in row["problems"] for row in rows))
 
 

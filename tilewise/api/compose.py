@@ -188,7 +188,7 @@ _composed_ptp = RECORDERS[np.ptp]
 def _ptp(*args: Any, **kwargs: Any) -> Any:
     """Of zeros with both signs NumPy's greatest and least are the same one, ours may not be: no difference is -0.0."""
     made = _composed_ptp(*args, **kwargs)
-    return made + 0 if type(made) is Array and made.dtype.kind in "fc" else made  # type: ignore[operator]
+    return made + 0 if type(made) is Array and made.dtype.kind in "fc" else made
 
 
 def _compared(composed: Callable[..., Any]) -> Callable[..., Any]:

@@ -264,12 +264,12 @@ def array(
         if dtype is not None and rec.dtype_of(dtype) != x.dtype:
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
-            x = x.astype(dtype, order=order)  # type: ignore[attr-defined]
+            x = x.astype(dtype, order=order)
         elif copy or x._fixed:
             x = copy_of(x, order)
             x = from_buffer(meta(x)) if x._fixed else x
         while x.ndim < ndmin:
-            x = x[None]  # type: ignore[index]
+            x = x[None]
         return x
     if type(object) not in PLAIN and (found := opened(object)) is not None:
         return array(found, dtype, copy=copy if dtype is not None else None, order=order, ndmin=ndmin)
@@ -308,7 +308,7 @@ def _snapshot(nd: Any, order: str, ndmin: int) -> Array:
     threads.parallel_copy(out, plain)
     x = from_buffer(out)
     while x.ndim < ndmin:
-        x = x[None]  # type: ignore[index]
+        x = x[None]
     return x
 
 
@@ -357,7 +357,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     True
     """
     x = asarray(a, dtype, "C")
-    return x if x.ndim else x[None]  # type: ignore[index]
+    return x if x.ndim else x[None]
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
@@ -368,7 +368,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     True
     """
     x = asarray(a, dtype, "F")
-    return x if x.ndim else x[None]  # type: ignore[index]
+    return x if x.ndim else x[None]
 
 
 def eye(
@@ -391,7 +391,7 @@ def eye(
     (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), rec.dtype_of(dtype)
     if n * m * d.itemsize < policy.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
         return from_buffer(np.eye(n, m, k, d, order))  # type: ignore[call-overload]
-    return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[index,no-any-return]
+    return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[no-any-return]
 
 
 def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Array:
@@ -422,7 +422,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
         or not rec.numeric(d)
     ):
         return from_buffer(np.tri(N, M, k, d))
-    return (arange(shape[0])[:, None] + k >= arange(shape[1])).astype(d)  # type: ignore[index,no-any-return]
+    return (arange(shape[0])[:, None] + k >= arange(shape[1])).astype(d)  # type: ignore[no-any-return]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Array:

@@ -384,4 +384,4 @@ def array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -
     return call(func, tuple(args), dict(kwargs))
 
 
-Array.__array_function__ = array_function  # type: ignore[attr-defined]
+Array.__array_function__ = array_function

@@ -54,7 +54,7 @@ class Flat:
             if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
                 if type(value) is not Array or value._fixed:
                     value = np.asarray(rec.unwrap(value), self.x.dtype)  # NumPy's cast, and its complaint
-                self.x.reshape(-1)[key] = value  # type: ignore[attr-defined]
+                self.x.reshape(-1)[key] = value
                 return
         mutate(flat, 0, (self.x, key, value), {})
 

@@ -146,7 +146,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if type(a) is not Array or not isinstance(bins, int) or weights is not None or not a.size or a.dtype.kind == "b":
         return NotImplemented
     if range is None:
-        ends: Any = public(np.stack)([a.min(), a.max()])  # type: ignore[attr-defined]
+        ends: Any = public(np.stack)([a.min(), a.max()])
         return rec.at_once(np.histogram_bin_edges, (ends, bins), {})
     return rec.at_once(np.histogram_bin_edges, (np.zeros(1, a.dtype), bins, range), {})
 
@@ -162,7 +162,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
         return NotImplemented
     if not dims or not all(isinstance(d, int) for d in dims) or not _within(indices, prod(dims)):
         return NotImplemented
-    left: Any = indices.astype(INDEX)  # type: ignore[attr-defined]
+    left: Any = indices.astype(INDEX)
     found: list[Any] = []
     for d in reversed(dims) if order == "C" else dims:
         found.append(left % d)
@@ -226,7 +226,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     if type(x) is not Array or x.ndim != 1 or not 0 < count <= MOST or not x.size:
         return NotImplemented
     kind = np.promote_types(x.dtype, int)
-    one: Any = x.astype(kind)  # type: ignore[attr-defined]
+    one: Any = x.astype(kind)
     powers = [create.ones_like(one), one][:count]
     while len(powers) < count:
         powers.append(powers[-1] * one)
@@ -250,7 +250,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with the elements on a diagonal."""
     if type(v) is not Array or not v.size:
         return NotImplemented
-    return on_diagonal(v.reshape(-1), k)  # type: ignore[attr-defined]
+    return on_diagonal(v.reshape(-1), k)
 
 
 def on_diagonal(v: Any, k: int) -> Any:

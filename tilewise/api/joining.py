@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,7 @@ BOOL = np.dtype(bool)
 def _parts(arrays: Any) -> list[Any]:
     """The operands of a join as Arrays or ndarrays."""
     if type(arrays) is Array:
-        return [arrays[i] for i in range(arrays.shape[0])]  # type: ignore[index]
+        return [arrays[i] for i in range(arrays.shape[0])]
     return [a if type(a) is Array else np.asarray(rec.unwrap(a)) for a in arrays]
 
 
@@ -113,7 +114,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if type(a) is not Array:
         return NotImplemented
     if axis is None:
-        return roll(a.reshape(-1), shift, 0).reshape(a.shape)  # type: ignore[attr-defined]
+        return roll(a.reshape(-1), shift, 0).reshape(a.shape)
     if type(shift) is int and type(axis) is int and a.ndim and rec.numeric(a.dtype) and not on_workers():
         node = node_of(a)
         if node.known and node.order is None:
@@ -130,9 +131,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         s = int(by) % n if n else 0
         lead = (slice(None),) * k
         if s:
-            x = concatenate([x[(*lead, slice(n - s, None))], x[(*lead, slice(0, n - s))]], k)  # type: ignore[index]
+            x = concatenate([x[(*lead, slice(n - s, None))], x[(*lead, slice(0, n - s))]], k)
     if x is a:
-        return x.copy(order="K")  # type: ignore[attr-defined]
+        return x.copy(order="K")
     node, want = node_of(x), by_strides(a.shape, a.strides)
     return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
 
@@ -144,7 +145,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if type(a) is not Array or a.dtype.kind not in "iuf" or (a.dtype.kind != "f" and decimals < 0) or a.ndim == 0:
         return NotImplemented
     if a.dtype.kind != "f":
-        return a.copy(order="K")  # type: ignore[attr-defined]
+        return a.copy(order="K")
     if decimals == 0:
         return apply_ufunc(np.rint, (a,))
     there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
@@ -243,7 +244,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if type(a) is not Array or type(repeats) is Array or a.ndim == 0:
         return NotImplemented
     if axis is None:
-        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
+        a, axis = a.reshape(-1), 0
     k = normalize_axis_index(axis, a.ndim)
     n, before, after = a.shape[k], a.shape[:k], a.shape[k + 1 :]
     alike = isinstance(repeats, int | np.integer) and not isinstance(repeats, bool) and repeats > 0
@@ -261,12 +262,12 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if mode != "raise" or type(a) is not Array:
         return NotImplemented
     if axis is None:
-        return take(a.reshape(-1), indices, 0)  # type: ignore[attr-defined]
+        return take(a.reshape(-1), indices, 0)
     k = normalize_axis_index(axis, a.ndim)
     index = indices if type(indices) is Array or np.ndim(indices) == 0 else np.asarray(rec.unwrap(indices))
     if getattr(index, "dtype", np.dtype(int)).kind not in "iu":
         return NotImplemented
-    x = a[(*(slice(None),) * k, index)]  # type: ignore[index]
+    x = a[(*(slice(None),) * k, index)]
     if type(x) is not Array or (node := node_of(x)).order is None:
         return x
     # A new array in C order, unlike what indexing gives.
@@ -280,10 +281,10 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Elements, or rows, where a mask of just their number holds."""
     if type(a) is not Array or type(condition) is not Array or condition.dtype != BOOL or condition.ndim != 1:
         return NotImplemented
-    rows = a.reshape(-1) if axis is None else a  # type: ignore[attr-defined]
+    rows = a.reshape(-1) if axis is None else a
     if axis not in (None, 0) or rows.ndim == 0 or rows.shape[0] != condition.shape[0]:
         return NotImplemented
-    return rows[condition]  # type: ignore[index]
+    return rows[condition]
 
 
 @implements(np.extract)
@@ -294,7 +295,7 @@ def extract(condition: Any, arr: Any) -> Any:
     mask: Any = condition
     if condition.dtype != BOOL:
         mask = mask != 0
-    return arr.reshape(-1)[mask.reshape(-1)]  # type: ignore[attr-defined]
+    return arr.reshape(-1)[mask.reshape(-1)]
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
@@ -303,27 +304,24 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Sorted along an axis."""
-    if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
-        return NotImplemented
-    if kind is not None and stable is not None:
-        return NotImplemented  # NumPy's complaint
-    if axis is None:
-        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
-    node = node_for(a)
-    return rec.record(sorts.sort(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
+    return _sorted(sorts.sort, a, axis, kind, order, stable)
 
 
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Positions that sort an axis."""
+    return _sorted(sorts.argsort, a, axis, kind, order, stable)
+
+
+def _sorted(by: Callable[[Node, int, Any], Node], a: Any, axis: Any, kind: Any, order: Any, stable: Any) -> Any:
     if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
     if kind is not None and stable is not None:
         return NotImplemented  # NumPy's complaint
     if axis is None:
-        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
+        a, axis = a.reshape(-1), 0
     node = node_for(a)
-    return rec.record(sorts.argsort(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
+    return rec.record(by(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
 
 
 @implements(np.bincount)
@@ -345,7 +343,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     limit = below(node_of(x))
     length = int(minlength)
     if limit is None or limit > length:
-        low, high = x.min(), x.max()  # type: ignore[attr-defined]
+        low, high = x.min(), x.max()
         forcing.evaluate([a._cell for a in (x, low, high)])  # in one pass, if they are still to be computed
         if int(low) < 0:
             raise ValueError("'list' argument must have no negative elements")

@@ -264,7 +264,7 @@ def conjugate(self: Array, *args: Any, **kwargs: Any) -> Any:
     """Complex conjugate."""
     if self.dtype.kind in "biuf" and not args and not kwargs:
         return self
-    return np.conjugate(self, *args, **kwargs)  # type: ignore[call-overload]
+    return np.conjugate(self, *args, **kwargs)
 
 
 def real(self: Array) -> Array:
@@ -371,20 +371,20 @@ def turned(self: Array) -> Array:
     return views.shown(self, meta(self).T)
 
 
-Array.T = property(turned)  # type: ignore[attr-defined]
-Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: ignore[attr-defined]
-Array.real = property(real, _set(real))  # type: ignore[attr-defined]
-Array.imag = property(imag, _set(imag))  # type: ignore[attr-defined]
-Array.flat = property(Flat, set_flat)  # type: ignore[attr-defined]
-Array.base = property(  # type: ignore[attr-defined]
+Array.T = property(turned)
+Array.mT = property(lambda self: views.shown(self, meta(self).mT))
+Array.real = property(real, _set(real))
+Array.imag = property(imag, _set(imag))
+Array.flat = property(Flat, set_flat)
+Array.base = property(
     lambda self: (
         None
         if meta(self).base is None or meta(self) is self._cell.meta()
         else views.on_cell(self._cell, self._cell.meta())  # type: ignore[attr-defined]
     )
 )
-Array.data = property(lambda self: np.asarray(self).data)  # type: ignore[attr-defined]
-Array.ctypes = property(lambda self: np.asarray(self).ctypes)  # type: ignore[attr-defined]
+Array.data = property(lambda self: np.asarray(self).data)
+Array.ctypes = property(lambda self: np.asarray(self).ctypes)
 
 
 def layout(self: Array) -> Any:
@@ -393,7 +393,7 @@ def layout(self: Array) -> Any:
     return getattr(node.value, "layout", None) if node is not None else None
 
 
-Array.layout = property(layout)  # type: ignore[attr-defined]
+Array.layout = property(layout)
 
 
 def relayout(self: Array, *axes: Any, rows: int | None = None, columns: int | None = None) -> Array:
@@ -443,4 +443,4 @@ def _directions(
 
 
 _AXES: dict[str, Any] = {"rows": 0, "columns": 1, "replicated": None}
-Array.relayout = relayout  # type: ignore[attr-defined]
+Array.relayout = relayout

@@ -39,7 +39,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         return NotImplemented
     sides = widths.tolist()
     if not widths.any():
-        return array.copy(order="A")  # type: ignore[attr-defined]
+        return array.copy(order="A")
     order = fortran(array.ndim) if meta(array).flags.fnc else None
     shape = tuple(b + n + a for n, (b, a) in zip(array.shape, sides, strict=True))
     if mode == "constant":
@@ -61,7 +61,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     boxes = [tuple(zip(*box, strict=True)) for box in itertools.product(*pieces)]
     # The array itself first: where its blocks are, those of the result are made.
     boxes.sort(key=lambda box: box[1] != (slice(None),) * array.ndim)
-    puts = [(to, array[source]) for to, source in boxes]  # type: ignore[index]
+    puts = [(to, array[source]) for to, source in boxes]
     return rec.record(_written(empty(shape, array.dtype, order), puts))
 
 
@@ -109,7 +109,7 @@ def _written(base: Node, puts: Iterable[tuple[tuple[slice, ...], Any]]) -> Node:
     """The base with values written at slices, one after another."""
     whole = from_node(base)
     for key, value in puts:
-        window = window_of(whole[key])  # type: ignore[index]
+        window = window_of(whole[key])
         given = node_of(value) if type(value) is Array else const(value)
         assert window is not None
         if 0 not in window.shape:

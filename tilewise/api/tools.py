@@ -47,7 +47,7 @@ def compute(*arrays: Any) -> Any:
 def _computed(x: Array, own: Cell) -> ND:
     """The elements of an evaluated array, for the caller to own."""
     if own is x._cell:
-        found: ND = x.compute()  # type: ignore[attr-defined]
+        found: ND = x.compute()
         return found
     return forcing.shown(x, own)
 

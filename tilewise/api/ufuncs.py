@@ -109,7 +109,7 @@ class ufunc:
             or (policy.small(arrays, x.size * y.size * 8) and "out" not in kwargs)
         ):
             return rec.at_once(self.numpy.outer, (a, b), kwargs)
-        return self(x[(..., *([None] * y.ndim))], y, **kwargs)  # type: ignore[index]
+        return self(x[(..., *([None] * y.ndim))], y, **kwargs)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Unbuffered in-place operation at index arrays (repeated indices count each time)."""
@@ -295,4 +295,4 @@ def _gufunc(f: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str,
     return fallback(getattr(f, method), inputs, kwargs)
 
 
-Array.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+Array.__array_ufunc__ = array_ufunc

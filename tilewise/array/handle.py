@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -69,6 +69,42 @@ class Array(metaclass=ArrayClass):
     _nd: ND | None
     _gen: int
     _fixed: bool  # a number, as NumPy would return a scalar: immutable
+
+    if TYPE_CHECKING:  # what other modules give it (array/operators.py, indexing.py, interop/; api/methods.py)
+        __add__: Any
+        __array_function__: Any
+        __array_interface__: Any
+        __array_priority__: Any
+        __array_ufunc__: Any
+        __divmod__: Any
+        __getitem__: Any
+        __imatmul__: Any
+        __matmul__: Any
+        __pow__: Any
+        __rdivmod__: Any
+        __rmatmul__: Any
+        __setitem__: Any
+        _repr_html_: Any
+        astype: Any
+        base: Any
+        compute: Any
+        copy: Any
+        ctypes: Any
+        data: Any
+        flat: Any
+        imag: Any
+        layout: Any
+        max: Any
+        min: Any
+        mT: Any
+        real: Any
+        relayout: Any
+        reshape: Any
+        store: Any
+        sum: Any
+        swapaxes: Any
+        T: Any
+        view: Any
 
     def __new__(
         cls,

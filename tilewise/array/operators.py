@@ -252,7 +252,7 @@ for _name, _ufunc in COMPARE.items():
     BACKWARD[_ufunc] = _backward(_ufunc, _plain)
 for _name, _one in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
     setattr(Array, f"__{_name}__", _unary(_one, getattr(operator, f"__{_name}__")))
-setattr(Array, "__pow__", _power)  # noqa: B010 (a checker sees no such method)
+Array.__pow__ = _power
 
 
 def _divmod(self: Array, other: Any) -> Any:
@@ -263,5 +263,5 @@ def _rdivmod(self: Array, other: Any) -> Any:
     return other // self, other % self
 
 
-setattr(Array, "__divmod__", _divmod)  # noqa: B010
-setattr(Array, "__rdivmod__", _rdivmod)  # noqa: B010
+Array.__divmod__ = _divmod
+Array.__rdivmod__ = _rdivmod

@@ -108,7 +108,7 @@ def setitem(self: Array, key: Any, value: Any) -> None:
     put(self, key, value)
 
 
-setattr(Array, "__setitem__", setitem)  # noqa: B010
+Array.__setitem__ = setitem
 
 
 def _few(nd: ND, key: Any) -> bool:

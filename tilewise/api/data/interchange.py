@@ -122,5 +122,5 @@ def to_ray(x: Array) -> Any:
     """
     data = need("ray.data", "ray")
     rows = max(1, CHUNK_BYTES // max(1, x.nbytes // max(1, len(x))))
-    blocks = [np.asarray(x[k : k + rows]) for k in range(0, len(x), rows)]  # type: ignore[index]
+    blocks = [np.asarray(x[k : k + rows]) for k in range(0, len(x), rows)]
     return data.from_numpy(blocks)

@@ -45,8 +45,8 @@ class _Later:
     """A method whose module is loaded when it is first asked for."""
 
     def __get__(self, x: Any, owner: Any) -> Any:
-        Array.store = stores.store  # type: ignore[attr-defined]
+        Array.store = stores.store
         return getattr(owner if x is None else x, "store")  # noqa: B009
 
 
-Array.store = _Later()  # type: ignore[attr-defined]
+Array.store = _Later()

@@ -309,7 +309,7 @@ def store(
         into = _source_at(at, name, kind, storage_options, x)
         box, x = _region(region, into.shape, x)
         if x.dtype != into.dtype:
-            x = x.astype(into.dtype)  # type: ignore[attr-defined]
+            x = x.astype(into.dtype)
         settle_readers(at)
         write(x, _region_sink(into, box))
         return

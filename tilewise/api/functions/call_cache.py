@@ -17,7 +17,7 @@ from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.purity import Untraceable
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK
-from tilewise.array.force import conform
+from tilewise.array.evaluation.commit import conform
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.session import on_workers, session_here, unlimited_memory
 from tilewise.backend.base import Replay, Unfit

@@ -56,7 +56,7 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
     Array([1, 2, 2])
     """
     if axis is None:
-        return fold(f, asarray(x).reshape(-1), 0, initial)  # type: ignore[attr-defined]
+        return fold(f, asarray(x).reshape(-1), 0, initial)
     if isinstance(f, Reduction | str):
         return _reduced(by_name(f) if isinstance(f, str) else f, asarray(x), axis, initial)
     way = _combiner(f, asarray(x), axis, "fold")

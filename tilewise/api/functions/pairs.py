@@ -159,7 +159,7 @@ def _padded(node: Node, ndim: int) -> Node:
     """Axes of length one after the first two, to have `ndim` in all."""
     if node.ndim == ndim:
         return node
-    return node_of(from_node(node)[(slice(None), slice(None), *[None] * (ndim - node.ndim), ...)])  # type: ignore[index]
+    return node_of(from_node(node)[(slice(None), slice(None), *[None] * (ndim - node.ndim), ...)])
 
 
 def _product(n: Node, op: Contract, ins: list[_Lift]) -> Node:
@@ -177,7 +177,7 @@ def _product(n: Node, op: Contract, ins: list[_Lift]) -> Node:
     pair = sorted(zip(letters, parts, strict=True), key=lambda p: p[0])
     if [t[:1] for t, _ in pair] == ["Y", "Z"] and [len(t) for t in letters] == [2, 2] and out == "":
         left, right = (x for _, x in pair)
-        made = matmul(left, node_of(from_node(right).T), n.dtype)  # type: ignore[attr-defined]
+        made = matmul(left, node_of(from_node(right).T), n.dtype)
     else:
         made = einsum(f"{','.join(letters)}->{lead}{out}", tuple(parts), n.dtype)
     if len(lead) == 2:

@@ -94,8 +94,8 @@ def _numbers(a: Array, b: Any) -> bool:
     return a._fixed and not isinstance(b, np.ndarray) and (type(b) is not Array or b._fixed) and np.ndim(b) == 0
 
 
-Array.__matmul__ = _matmul_operator  # type: ignore[operator]
-Array.__rmatmul__ = lambda self, other: NotImplemented if _numbers(self, other) else matmul(other, self)  # type: ignore[attr-defined]
+Array.__matmul__ = _matmul_operator
+Array.__rmatmul__ = lambda self, other: NotImplemented if _numbers(self, other) else matmul(other, self)
 
 
 def _imatmul(self: Array, other: Any) -> Any:
@@ -107,7 +107,7 @@ def _imatmul(self: Array, other: Any) -> Any:
     return matmul(self, other, out=self)
 
 
-Array.__imatmul__ = _imatmul  # type: ignore[attr-defined]
+Array.__imatmul__ = _imatmul
 
 
 def _strong(x: Any) -> Any:
@@ -131,7 +131,7 @@ def inner(a: Any, b: Any, /) -> Any:
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return binary(np.multiply, _strong(a), _strong(b))
     if max(np.ndim(a), np.ndim(b)) > 2:  # NumPy's loop over vectors, whose sums begin at 0, as dot's
-        turned = b if np.ndim(b) == 1 else b.swapaxes(-1, -2) if type(b) is Array else np.swapaxes(b, -1, -2)  # type: ignore[attr-defined]
+        turned = b if np.ndim(b) == 1 else b.swapaxes(-1, -2) if type(b) is Array else np.swapaxes(b, -1, -2)
         return dot(a, turned)
     return _tensordot(a, b, (np.ndim(a) - 1,), (np.ndim(b) - 1,), True)
 
@@ -139,8 +139,8 @@ def inner(a: Any, b: Any, /) -> Any:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """Dot product of all elements, the first conjugated."""
-    x = a.reshape(-1) if type(a) is Array else np.ravel(a)  # type: ignore[attr-defined]
-    y = b.reshape(-1) if type(b) is Array else np.ravel(b)  # type: ignore[attr-defined]
+    x = a.reshape(-1) if type(a) is Array else np.ravel(a)
+    y = b.reshape(-1) if type(b) is Array else np.ravel(b)
     nodes = _nodes(x, y)
     d = _dtype(*nodes)
     return NotImplemented if d is None else _recorded(ops.vdot(*nodes, d))  # type: ignore[call-arg]
@@ -149,8 +149,8 @@ def vdot(a: Any, b: Any, /) -> Any:
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of two vectors."""
-    x = a.reshape(-1, 1) if type(a) is Array else np.reshape(a, (-1, 1))  # type: ignore[attr-defined]
-    y = b.reshape(1, -1) if type(b) is Array else np.reshape(b, (1, -1))  # type: ignore[attr-defined]
+    x = a.reshape(-1, 1) if type(a) is Array else np.reshape(a, (-1, 1))
+    y = b.reshape(1, -1) if type(b) is Array else np.reshape(b, (1, -1))
     return binary(np.multiply, x, y)
 
 

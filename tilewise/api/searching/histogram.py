@@ -120,7 +120,7 @@ class Bins:
 def _outer(a: Array, given: Any) -> tuple[Any, Any] | None:
     """The outer edges, as NumPy has them; None where they are not finite."""
     if given is None:
-        low, high = a.min(), a.max()  # type: ignore[attr-defined]
+        low, high = a.min(), a.max()
         forcing.evaluate([x._cell for x in (a, low, high)])
         first, last = rec.unwrap((low, high))
     else:
@@ -194,7 +194,7 @@ def _totals(places: Node, weights: Any, count: int) -> Array:
     keys = cast(places, INT64)
     if weights is None:
         return rec.record(bucket(const(np.intp(1)), keys, "add", count))
-    w = rec.as_node(weights.reshape(-1) if type(weights) is Array else np.ravel(weights))  # type: ignore[attr-defined]
+    w = rec.as_node(weights.reshape(-1) if type(weights) is Array else np.ravel(weights))
     wide = {"f": np.dtype(float), "c": np.dtype(complex), "u": np.dtype(np.uint64)}.get(w.dtype.kind, INT64)
     return rec.record(cast(bucket(cast(w, wide), keys, "add", count), w.dtype))
 
@@ -216,7 +216,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     n = _totals(found.places(a), weights, found.count)
     if not density:
         return n, edges
-    return n / np.diff(found.edges).astype(float) / n.sum(), edges  # type: ignore[attr-defined]
+    return n / np.diff(found.edges).astype(float) / n.sum(), edges
 
 
 @implements(np.histogram2d)
@@ -232,7 +232,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     if type(sample) is Array:
         if sample.ndim != 2:
             return NotImplemented
-        sample = [sample[:, k] for k in builtins.range(sample.shape[1])]  # type: ignore[index]
+        sample = [sample[:, k] for k in builtins.range(sample.shape[1])]
     return _grid(list(sample), bins, range, density, weights)
 
 
@@ -255,7 +255,7 @@ def _grid(columns: Sequence[Any], bins: Any, given: Any, density: Any, weights: 
         axes.append(found if found.compared is None else replace(found, compared=found.edges.dtype))
     flat = _cells([c if c.dtype == common else c.astype(common) for c in columns], axes)
     totals = _totals(flat, weights, math.prod(counts))
-    hist = totals.astype(float).reshape(counts)  # type: ignore[attr-defined]
+    hist = totals.astype(float).reshape(counts)
     if density:
         total = hist.sum()
         for i, b in enumerate(axes):

@@ -26,7 +26,7 @@ INDEX, BOOL = np.dtype(np.intp), np.dtype(bool)
 
 def _positions(a: Array) -> Node:
     """Positions in the array as one line."""
-    flat = rec.as_node(a.reshape(-1))  # type: ignore[attr-defined]
+    flat = rec.as_node(a.reshape(-1))
     d = flat.dtype
     mask = flat if d == BOOL else apply("not_equal", (flat, const(d.type(0))), (d, d, BOOL))
     return compress(arange(0, 1, a.size, INDEX), mask)

@@ -74,7 +74,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """The different elements that others are not among."""
     if type(ar1) is not Array or not ar1.size:
         return NotImplemented
-    given: Any = ar1.reshape(-1) if assume_unique else public(np.unique)(ar1)  # type: ignore[attr-defined]
+    given: Any = ar1.reshape(-1) if assume_unique else public(np.unique)(ar1)
     return given[public(np.isin)(given, ar2, invert=True)]
 
 

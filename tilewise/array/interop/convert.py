@@ -193,7 +193,7 @@ def _rows(self: Array) -> Iterator[Any]:
     gen = cell.gen
     for i in range(nd.shape[0]):
         if cell.gen != gen:  # written to since, perhaps elsewhere
-            yield self[i]  # type: ignore[index]
+            yield self[i]
         else:
             r = nd[i]
             yield on_cell(cell, r) if type(r) is np.ndarray and nd.ndim > 1 else r
@@ -298,6 +298,6 @@ for _name, _method in {
     "__copy__": shallow_copy,
 }.items():
     setattr(Array, _name, _method)
-Array.__array_interface__ = property(interface)  # type: ignore[attr-defined]
+Array.__array_interface__ = property(interface)
 fill_buffer_slot(Array, lend)
-Array.__array_priority__ = 1000.0  # type: ignore[attr-defined]
+Array.__array_priority__ = 1000.0

@@ -77,4 +77,4 @@ def _text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-Array._repr_html_ = html  # type: ignore[attr-defined]
+Array._repr_html_ = html

@@ -25,7 +25,7 @@ from tilewise.api.functions.trace.number import At, Floats, Number
 from tilewise.array import record as rec
 from tilewise.array.assign import store
 from tilewise.array.cell import LOCK, Cell
-from tilewise.array.force import conform
+from tilewise.array.evaluation.commit import conform
 from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.co_results import compute_together, together

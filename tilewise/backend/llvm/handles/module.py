@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, FUNCTIONS, STATE, UNARY, WORDS, Offsets
 from tilewise.backend.llvm.handles.parts import HEAD, declared, helpers
-from tilewise.backend.llvm.handles.words import TYPE, load, number
+from tilewise.backend.llvm.handles.words import give, known, load, number, type_of
 
 
 def module(at: Offsets) -> str:
@@ -19,13 +19,12 @@ def module(at: Offsets) -> str:
 
 
 # What NumPy gave goes into a handle; what is no ndarray (a number, NotImplemented) is left to the Python function.
-_FINISH = """  %failed = icmp eq ptr %r, null
+_FINISH = f"""  %failed = icmp eq ptr %r, null
   br i1 %failed, label %error, label %look
 error:
   ret ptr null
 look:
-  %kind.at = getelementptr i8, ptr %r, i64 8
-  %kind = load ptr, ptr %kind.at
+{type_of("kind", "r")}
   %isarray = icmp eq ptr %kind, %ndarray
   br i1 %isarray, label %boxed, label %again
 boxed:
@@ -36,10 +35,8 @@ again:
   br label %slow"""
 
 # Both operands as NumPy takes them, or on to %slow.
-_OPERANDS = f"""  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
-  %ta = load ptr, ptr %ta.at
-  %tb.at = getelementptr i8, ptr %b, i64 {TYPE}
-  %tb = load ptr, ptr %tb.at
+_OPERANDS = f"""{type_of("ta", "a")}
+{type_of("tb", "b")}
   %array = {load("array")}
   %ndarray = {load("ndarray")}
   %left = icmp eq ptr %ta, %array
@@ -108,13 +105,9 @@ slow:
 def _either(forward: str, backward: str) -> str:
     return f"""  br i1 %left, label %forward, label %backward
 forward:
-  %f = {load(forward)}
-  %rf = call ptr @python2(ptr %f, ptr %a, ptr %b)
-  ret ptr %rf
+{give(forward, "a", "b")}
 backward:
-  %g = {load(backward)}
-  %rg = call ptr @python2(ptr %g, ptr %b, ptr %a)
-  ret ptr %rg"""
+{give(backward, "b", "a", name="g")}"""
 
 
 def _functions() -> list[str]:
@@ -157,9 +150,7 @@ done:
   call void @Py_IncRef(ptr %a)
   ret ptr %a
 slow:
-  %f = {load(name)}
-  %rf = call ptr @python2(ptr %f, ptr %a, ptr %b)
-  ret ptr %rf
+{give(name, "a", "b")}
 }}"""
 
 
@@ -167,9 +158,7 @@ def _one(name: str, function: str) -> str:
     return f"""
 define internal ptr @slot_{name}(ptr %a) #0 {{
   %ndarray = {load("ndarray")}
-  %na = call ptr @known(ptr %a)
-  %nota = icmp eq ptr %na, null
-  br i1 %nota, label %slow, label %sized
+{known("a", "sized")}
 sized:
   %few = call i1 @small(ptr %na, ptr %na)
   br i1 %few, label %go, label %slow
@@ -179,9 +168,7 @@ go:
   call void @Py_DecRef(ptr %na)
 {_FINISH}
 slow:
-  %f = {load(name)}
-  %rf = call ptr @python1(ptr %f, ptr %a)
-  ret ptr %rf
+{give(name, "a")}
 }}"""
 
 
@@ -192,18 +179,14 @@ define internal ptr @slot_pow(ptr %a, ptr %b, ptr %modulo) #0 {{
   %ndarray = {load("ndarray")}
   %none = {load("none")}
   %array = {load("array")}
-  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
-  %ta = load ptr, ptr %ta.at
-  %tb.at = getelementptr i8, ptr %b, i64 {TYPE}
-  %tb = load ptr, ptr %tb.at
+{type_of("ta", "a")}
+{type_of("tb", "b")}
   %left = icmp eq ptr %ta, %array
   %usual = icmp eq ptr %modulo, %none
   %try = and i1 %left, %usual
   br i1 %try, label %first, label %slow
 first:
-  %na = call ptr @known(ptr %a)
-  %nota = icmp eq ptr %na, null
-  br i1 %nota, label %slow, label %second
+{known("a", "second")}
 second:
   %nb = call ptr @number(ptr %b, ptr %tb)
   %notb = icmp eq ptr %nb, null
@@ -223,9 +206,7 @@ go:
 slow:
   br i1 %left, label %forward, label %other
 forward:
-  %f = {load("pow")}
-  %rf = call ptr @python3(ptr %f, ptr %a, ptr %b, ptr %modulo)
-  ret ptr %rf
+{give("pow", "a", "b", "modulo")}
 other:
   %right = icmp eq ptr %tb, %array
   %reflected = and i1 %right, %usual
@@ -235,9 +216,7 @@ refused:
   call void @Py_IncRef(ptr %no)
   ret ptr %no
 backward:
-  %g = {load("rpow")}
-  %rg = call ptr @python2(ptr %g, ptr %b, ptr %a)
-  ret ptr %rg
+{give("rpow", "b", "a", name="g")}
 }}"""
 
 
@@ -245,10 +224,8 @@ def _matmul() -> str:
     """As dispatch.multiplied: of vectors in one piece, `dot` has the same bits in less time. Numbers get our class."""
     return f"""
 define internal ptr @slot_matmul(ptr %a, ptr %b) #0 {{
-  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
-  %ta = load ptr, ptr %ta.at
-  %tb.at = getelementptr i8, ptr %b, i64 {TYPE}
-  %tb = load ptr, ptr %tb.at
+{type_of("ta", "a")}
+{type_of("tb", "b")}
   %array = {load("array")}
   %ndarray = {load("ndarray")}
   %left = icmp eq ptr %ta, %array
@@ -256,13 +233,9 @@ define internal ptr @slot_matmul(ptr %a, ptr %b) #0 {{
   %both = and i1 %left, %right
   br i1 %both, label %first, label %slow
 first:
-  %na = call ptr @known(ptr %a)
-  %nota = icmp eq ptr %na, null
-  br i1 %nota, label %slow, label %second
+{known("a", "second")}
 second:
-  %nb = call ptr @known(ptr %b)
-  %notb = icmp eq ptr %nb, null
-  br i1 %notb, label %slow, label %sized
+{known("b", "sized")}
 sized:
   %few = call i1 @few(ptr %na, ptr %nb)
   br i1 %few, label %go, label %slow
@@ -287,8 +260,7 @@ done:
 error:
   ret ptr null
 look:
-  %kind.at = getelementptr i8, ptr %r, i64 {TYPE}
-  %kind = load ptr, ptr %kind.at
+{type_of("kind", "r")}
   %isarray = icmp eq ptr %kind, %ndarray
   br i1 %isarray, label %boxed, label %other
 boxed:
@@ -316,9 +288,7 @@ def _getitem() -> str:
     return f"""
 define internal ptr @slot_getitem(ptr %a, ptr %key) #0 {{
   %ndarray = {load("ndarray")}
-  %na = call ptr @known(ptr %a)
-  %nota = icmp eq ptr %na, null
-  br i1 %nota, label %slow, label %second
+{known("a", "second")}
 second:
   %plain = call i1 @plain(ptr %key)
   br i1 %plain, label %go, label %slow
@@ -332,8 +302,7 @@ go:
   %failed = icmp eq ptr %r, null
   br i1 %failed, label %done, label %look
 look:
-  %kind.at = getelementptr i8, ptr %r, i64 {TYPE}
-  %kind = load ptr, ptr %kind.at
+{type_of("kind", "r")}
   %isarray = icmp eq ptr %kind, %ndarray
   br i1 %isarray, label %shown, label %done
 shown:
@@ -346,9 +315,7 @@ done:
   call void @Py_DecRef(ptr %na)
   ret ptr %found
 slow:
-  %f = {load("getitem")}
-  %rf = call ptr @python2(ptr %f, ptr %a, ptr %key)
-  ret ptr %rf
+{give("getitem", "a", "key")}
 }}"""
 
 
@@ -366,15 +333,12 @@ gone:
   call void @Py_DecRef(ptr %rd)
   ret i32 0
 first:
-  %na = call ptr @known(ptr %a)
-  %nota = icmp eq ptr %na, null
-  br i1 %nota, label %slow, label %second
+{known("a", "second")}
 second:
   %plain = call i1 @plain(ptr %key)
   br i1 %plain, label %third, label %slow
 third:
-  %tv.at = getelementptr i8, ptr %value, i64 {TYPE}
-  %tv = load ptr, ptr %tv.at
+{type_of("tv", "value")}
   %number = {load("number")}
   %ours = icmp eq ptr %tv, %number
   %ov = call ptr @operand(ptr %value, ptr %tv)
@@ -398,8 +362,7 @@ looked:
   %failed = icmp eq ptr %p, null
   br i1 %failed, label %over, label %look
 look:
-  %kind.at = getelementptr i8, ptr %p, i64 {TYPE}
-  %kind = load ptr, ptr %kind.at
+{type_of("kind", "p")}
   %ndarray = {load("ndarray")}
   %isarray = icmp eq ptr %kind, %ndarray
   br i1 %isarray, label %counted, label %element

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, UNARY, WORDS, Offsets
 from tilewise.backend.llvm.handles.memory import memory
-from tilewise.backend.llvm.handles.words import CARRAY, MOST, NUMERIC, TYPE, VALUE, get, load, number, place
+from tilewise.backend.llvm.handles.words import CARRAY, MOST, NUMERIC, VALUE, get, load, number, one_of, place, type_of
 
 HEAD = f"""@state = external global [{WORDS} x ptr]
 declare ptr @PyType_GenericAlloc(ptr, i64)
@@ -66,7 +66,7 @@ filled:
   %abcd = and i1 %ab, %cd
   br i1 %abcd, label %look, label %no
 look:
-{get("type", "nd", TYPE)}
+{type_of("type", "nd")}
   %ndarray = {load("ndarray")}
   %plain = icmp eq ptr %type, %ndarray
   br i1 %plain, label %numbers, label %no
@@ -88,14 +88,7 @@ no:
     # which NumPy is slow with, a Python float has the same effect on an array of float64.
     operand = f"""
 define internal ptr @number(ptr %x, ptr %type) #1 {{
-  %float = {load("float")}
-  %int = {load("int")}
-  %float64 = {load("float64")}
-  %a = icmp eq ptr %type, %float
-  %b = icmp eq ptr %type, %int
-  %c = icmp eq ptr %type, %float64
-  %ab = or i1 %a, %b
-  %abc = or i1 %ab, %c
+{one_of("type", float="float", int="int", float64="float64")}
   %found = select i1 %abc, ptr %x, ptr null
   ret ptr %found
 }}
@@ -371,26 +364,13 @@ define internal ptr @gen_of(ptr %cell) #1 {{
     # A key of whole numbers, slices, new axes and an ellipsis: NumPy makes a view or gives an element.
     keys = f"""
 define internal i1 @basic(ptr %key) #1 {{
-  %type.at = getelementptr i8, ptr %key, i64 {TYPE}
-  %type = load ptr, ptr %type.at
-  %int = {load("int")}
-  %slice = {load("slice")}
-  %a = icmp eq ptr %type, %int
-  %b = icmp eq ptr %type, %slice
-  %ab = or i1 %a, %b
+{type_of("type", "key")}
+{one_of("type", int="int", slice="slice")}
   ret i1 %ab
 }}
 define internal i1 @rare(ptr %key) #1 {{
-  %type.at = getelementptr i8, ptr %key, i64 {TYPE}
-  %type = load ptr, ptr %type.at
-  %int64 = {load("int64")}
-  %new = {load("nonetype")}
-  %ellipsis = {load("ellipsis")}
-  %a = icmp eq ptr %type, %int64
-  %b = icmp eq ptr %type, %new
-  %c = icmp eq ptr %type, %ellipsis
-  %ab = or i1 %a, %b
-  %abc = or i1 %ab, %c
+{type_of("type", "key")}
+{one_of("type", int64="int64", new="nonetype", ellipsis="ellipsis")}
   ret i1 %abc
 }}
 define internal i1 @plain(ptr %key) #1 {{
@@ -398,8 +378,7 @@ entry:
   %one = call i1 @basic(ptr %key)
   br i1 %one, label %yes, label %other
 other:
-  %type.at = getelementptr i8, ptr %key, i64 {TYPE}
-  %type = load ptr, ptr %type.at
+{type_of("type", "key")}
   %tuple = {load("tuple")}
   %several = icmp eq ptr %type, %tuple
   br i1 %several, label %each, label %no

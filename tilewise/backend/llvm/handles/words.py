@@ -29,3 +29,31 @@ def number(name: str) -> str:
 def get(result: str, of: str, offset: int, ty: str = "ptr") -> str:
     """Load what lies at an offset of an object."""
     return f"  %{result}.at = getelementptr i8, ptr %{of}, i64 {offset}\n  %{result} = load {ty}, ptr %{result}.at"
+
+
+def type_of(result: str, of: str) -> str:
+    """Load an object's type."""
+    return get(result, of, TYPE)
+
+
+def known(x: str, then: str) -> str:
+    """The ndarray of a handle that is known, as %n and its name, and on to a label; else to %slow."""
+    return f"""  %n{x} = call ptr @known(ptr %{x})
+  %not{x} = icmp eq ptr %n{x}, null
+  br i1 %not{x}, label %slow, label %{then}"""
+
+
+def give(function: str, *arguments: str, name: str = "f") -> str:
+    """Return what a Python function of the state gives."""
+    operands = ", ".join(f"ptr %{a}" for a in (name, *arguments))
+    return f"""  %{name} = {load(function)}
+  %r{name} = call ptr @python{len(arguments)}({operands})
+  ret ptr %r{name}"""
+
+
+def one_of(value: str, **names: str) -> str:
+    """Whether a value is one of two or three words of the state: %ab or %abc."""
+    loads = [f"  %{name} = {load(word)}" for name, word in names.items()]
+    same = [f"  %{x} = icmp eq ptr %{value}, %{name}" for x, name in zip("abc", names, strict=False)]
+    either = ["  %ab = or i1 %a, %b", "  %abc = or i1 %ab, %c"][: len(names) - 1]
+    return "\n".join([*loads, *same, *either])

@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
+from tilewise.kernel.program.optimise.liveness import NONE, Names, follow_back
 from tilewise.kernel.program.walk import BLOCKS, expressions, statements
-
-Names = frozenset[str]
 
 
 def private(program: ir.Program) -> ir.Program:
@@ -78,41 +77,17 @@ def _used(s: ir.Stmt) -> Names:
 def _live_after_allocations(program: ir.Program) -> dict[str, Names]:
     """By arrays that are allocated: which ones are looked at later."""
     found: dict[str, Names] = {}
-    ends: dict[str, Names] = {}
 
-    def block(stmts: ir.Block, after: Names) -> Names:
-        for s in reversed(stmts):
-            after = statement(s, after)
-        return after
-
-    def statement(s: ir.Stmt, after: Names) -> Names:
-        """What is live before it."""
-        read = _used(s)
+    def note(s: ir.Stmt, after: Names) -> None:
         if isinstance(s, ir.Alloc):
-            found[s.array] = found.get(s.array, frozenset()) | after
-        if isinstance(s, ir.Alloc | ir.View):
-            return (after - {s.array}) | read
-        if isinstance(s, ir.If):
-            return block(s.then, after) | block(s.other, after) | read
-        if isinstance(s, ir.For):
-            return around(s.body, after) | around(s.proved, after) | read
-        if isinstance(s, ir.Loop):
-            return around(s.body, frozenset())
-        if isinstance(s, ir.Named):
-            ends[s.label] = after
-            return block(s.body, after)
-        if isinstance(s, ir.Leave):
-            return ends[s.label]
-        return read if isinstance(s, ir.Return | ir.Fail) else after | read
+            found[s.array] = found.get(s.array, NONE) | after
 
-    def around(body: ir.Block, after: Names) -> Names:
-        live = after
-        while (more := live | block(body, live)) != live:
-            live = more
-        return live
-
-    block(program.body, frozenset())
+    follow_back(program, _used, _sets, note)
     return found
+
+
+def _sets(s: ir.Stmt) -> Names:
+    return frozenset([s.array]) if isinstance(s, ir.Alloc | ir.View) else NONE
 
 
 def _marked(block: ir.Block, places: set[str], inside: bool) -> ir.Block:
