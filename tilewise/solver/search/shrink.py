@@ -97,12 +97,12 @@ class Kernel:
     def _look(self, v: int) -> None:
         near = self.near[v]
         if (len(near) > 2 or v in self._lighter) and len(self.unary[v]) > 1:
-            excess = self.unary[v][:, None] - self.unary[v][None, :]
-            for table in near.values():
-                excess = excess + self.tables.differences(table)
             if v in self._lighter:
+                excess = self.tables.excess(self.unary[v], near.values())
                 excess[~self._lighter[v][np.ix_(self.left[v], self.left[v])]] = -1
-            gone = dominated(excess)
+                gone = dominated(excess)
+            else:
+                gone = self.tables.needless(self.unary[v], near.values())
             if gone:
                 names = self.left[v]
                 self.steps.extend(Dominated(v, names[a], names[b]) for a, b in gone)
