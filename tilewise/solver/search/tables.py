@@ -70,7 +70,7 @@ class Tables:
         return self._once(("differences", id(table)), (table,), lambda: _differences(table))
 
     def excess(self, unary: Ints, around: Iterable[Ints]) -> Ints:
-        """[a, b]: how much value a of a variable costs beyond b, at least, beside its tables (its values in the rows)."""
+        """[a, b]: how much value a of a variable costs beyond b, at least (tables have its values in the rows)."""
         excess = unary[:, None] - unary
         for table in around:
             excess = excess + self.differences(table)
