@@ -52,9 +52,13 @@ class Kernel:
         pairs, self._given = self._given, None
         if pairs is not None:
             self.unary = {v: self.tables.intern(table) for v, table in self.unary.items()}
+            both: dict[int, tuple[Ints, Ints]] = {}  # Pairs share their tables.
             for (i, j), table in pairs.items():
-                self.near[i][j] = self.tables.intern(table)
-                self.near[j][i] = self.tables.turn(self.near[i][j])
+                ways = both.get(id(table))
+                if ways is None:
+                    own = self.tables.intern(table)
+                    ways = both[id(table)] = own, self.tables.turn(own)
+                self.near[i][j], self.near[j][i] = ways
             for v in self.unary:
                 self.wake(v)
 
