@@ -116,12 +116,47 @@ def test_reductions_of_selections_are_numpys(program, mask, values):
     assert "compress" not in plan.steps_text()
 
 
+SELECTED = [
+    lambda np, x, m: x[m].sum(),
+    lambda np, x, m: x[m].sum(0),
+    lambda np, x, m: (x[m] * 2 + x[m]).prod(0),
+    lambda np, x, m: (x[m] != 0).any(),
+    lambda np, x, m: x[m].all(),
+    lambda np, x, m: (x * x.dtype.type(2))[m].sum(-1).sum() if x.ndim == m.ndim else x[m].sum(tuple(range(x.ndim - 1))),
+]
+
+
+@pytest.mark.parametrize("program", SELECTED)
+@pytest.mark.parametrize("values", ["special", "int16", "empty", "3-d"])
+def test_masks_may_have_several_axes(program, values):
+    """The elements that x[mask] has in one axis lie in all axes of the mask."""
+    x = VALUES[values]
+    masks = {
+        "some": np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2]) % 3 == 1,
+        "none": np.zeros(x.shape[:2], bool),
+    }
+    masks["turned"] = np.asfortranarray(masks["some"])
+    for m in (*masks.values(), *[x == x] * (x.ndim > 2)):
+        with np.errstate(all="ignore"):
+            want = program(np, x, m)
+            with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+                made = program(tw, tw.evaluate(tw.asarray(x).relayout(0)), tw.evaluate(tw.asarray(m).relayout(0)))
+                plan = tw.explain(made)
+                found = tw.compute(made)
+        assert found.dtype == want.dtype and found.shape == want.shape
+        near = {"rtol": 1e-5, "atol": 1e-5} if found.dtype == np.float32 else {"rtol": 1e-10}
+        np.testing.assert_allclose(found, want, **near)
+        assert "compress" not in plan.steps_text()
+
+
 def test_a_mean_of_selected_rows_moves_no_rows():
     X = RNG.normal(size=(900, 50))
     plan = run(lambda np, x: x[x[:, 0] > 0].mean(0), X)
     assert plan.network_bytes == 4 * 3 * (50 + 1) * 8  # sums and a count, from each worker to each other
     var = run(lambda np, x: x[x[:, 0] > 0].std(0), X)
     assert var.network_bytes < 20 * 50 * 8
+    every = run(lambda np, x: x[x > 0].mean(), X)
+    assert every.network_bytes == 2 * 4 * 3 * 8  # a sum and a count
 
 
 @pytest.mark.parametrize("program", [lambda np, x: x[x[:, 0] > 0].max(0), lambda np, x: x[x[:, 0] > 0] * 2])

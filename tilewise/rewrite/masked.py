@@ -47,7 +47,10 @@ def _counted(x: Node) -> tuple[Node, Node] | None:
 
 
 def unmasked(top: Node) -> tuple[Node, Node] | None:
-    """What f(x[mask]) is without the mask, and the mask; None if not all in it that is selected is selected so."""
+    """What f(x[mask]) is without the mask, and the mask; None if not all in it that is selected is selected so.
+
+    In place of the axis that is selected it has those of the mask.
+    """
     new: dict[Node, Node] = {}
     masks: set[Node] = set()
     stack = [top]
@@ -60,7 +63,7 @@ def unmasked(top: Node) -> tuple[Node, Node] | None:
             return None
         elif type(n.op) is Compress:
             base, mask = n.inputs
-            if mask.ndim != 1 or not base.known:
+            if not base.known:
                 return None
             masks.add(mask)
             new[n] = base
@@ -72,6 +75,8 @@ def unmasked(top: Node) -> tuple[Node, Node] | None:
         else:
             ins = tuple([new[x] for x in n.inputs])
             shape = broadcast([x.shape for x in ins])
+            if any([m.ndim > 1 and shape != (*m.shape, *n.shape[1:]) for m in masks]):
+                return None
             order = broadcast_order(len(shape), [(seen(x), x.order) for x in ins])
             new[n] = intern(n.op, ins, shape, n.dtype, order)
             stack.pop()

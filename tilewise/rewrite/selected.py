@@ -1,6 +1,7 @@
 """Reductions over what a mask selects, where it lies. In: wanted nodes. Out: equal ones.
 
-x[mask].sum(0) => where(mask, x, 0).sum(0). For meshes: nothing has to know how many the mask keeps, and no rows move.
+x[mask].sum(0) => where(mask, x, 0).sum(0), over all axes of the mask. For meshes: nothing has to know how many the mask
+keeps, and no rows move.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import numpy as np
 from tilewise.ir.node import Length, Node, intern, numbered
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, apply
+from tilewise.ops.rearrange import arranged
 from tilewise.ops.reduce import Reduce, reduce
-from tilewise.ops.views import view
 from tilewise.rewrite.masked import unmasked
 
 # What takes no part in a reduction. Not those of which NumPy refuses an empty selection.
@@ -54,10 +55,12 @@ def _where(n: Node) -> Node | None:
         return None
     values, mask = found
     assert isinstance(n.op, Reduce)
-    if not values.known or values.shape[0] != mask.shape[0]:
+    axes = range(mask.ndim)
+    if not values.known or values.shape[: mask.ndim] != mask.shape:
         return None
-    column = view(mask, 0, (mask.dims[0], *(1,) * (values.ndim - 1)), (1,) * values.ndim, _BOOL)
+    column = mask if values.ndim == mask.ndim else arranged(mask, [*axes, *(None,) * (values.ndim - mask.ndim)])
     d = values.dtype
     kept = apply("where", (column, values, const(d.type(_NEUTRAL[n.op.fn]))), (_BOOL, d, d, d))
-    made = reduce(kept, n.op.fn, n.op.axes, n.op.keepdims, n.op.dtype)
+    others = [a + mask.ndim - 1 for a in n.op.axes if a > 0]
+    made = reduce(kept, n.op.fn, (*axes, *others), n.op.keepdims, n.op.dtype)
     return made if made.shape == n.shape and made.dtype == n.dtype and made.order == n.order else None

@@ -128,8 +128,8 @@ class Kind:
         columns = rows if targets is sources else [table.find(x) for x in targets]
         usual_rows = [k for k, i in enumerate(rows) if i is not None]
         usual_columns = [m for m, j in enumerate(columns) if j is not None and j < last]
-        at = [rows[k] for k in usual_rows]
-        found: Ints = table.cost.take(at, axis=0).take([columns[m] for m in usual_columns], axis=1)
+        at = [i for i in rows if i is not None]
+        found: Ints = table.cost.take(at, axis=0).take([j for j in columns if j is not None and j < last], axis=1)
         if found.shape == (len(rows), len(columns)):
             return found
         out = np.full((len(rows), len(columns)), INF, dtype=np.int64)

@@ -52,9 +52,13 @@ class Kernel:
         pairs, self._given = self._given, None
         if pairs is not None:
             self.unary = {v: self.tables.intern(table) for v, table in self.unary.items()}
+            both: dict[int, tuple[Ints, Ints]] = {}  # Pairs share their tables.
             for (i, j), table in pairs.items():
-                self.near[i][j] = self.tables.intern(table)
-                self.near[j][i] = self.tables.turn(self.near[i][j])
+                ways = both.get(id(table))
+                if ways is None:
+                    own = self.tables.intern(table)
+                    ways = both[id(table)] = own, self.tables.turn(own)
+                self.near[i][j], self.near[j][i] = ways
             for v in self.unary:
                 self.wake(v)
 
@@ -97,12 +101,12 @@ class Kernel:
     def _look(self, v: int) -> None:
         near = self.near[v]
         if (len(near) > 2 or v in self._lighter) and len(self.unary[v]) > 1:
-            excess = self.unary[v][:, None] - self.unary[v][None, :]
-            for table in near.values():
-                excess = excess + self.tables.differences(table)
             if v in self._lighter:
+                excess = self.tables.excess(self.unary[v], near.values())
                 excess[~self._lighter[v][np.ix_(self.left[v], self.left[v])]] = -1
-            gone = dominated(excess)
+                gone = dominated(excess)
+            else:
+                gone = self.tables.needless(self.unary[v], near.values())
             if gone:
                 names = self.left[v]
                 self.steps.extend(Dominated(v, names[a], names[b]) for a, b in gone)

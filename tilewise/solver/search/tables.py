@@ -6,7 +6,7 @@ iterations cost little more than one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Tables:
         # Results by what was done and the identities of the operands, which are kept alive beside them.
         self._known: dict[tuple[object, ...], tuple[Ints, tuple[Ints, ...]]] = {}
         self._parts: dict[int, tuple[tuple[Ints, Ints] | None, Ints]] = {}
+        self._needless: dict[tuple[int, ...], tuple[list[tuple[int, int]], tuple[Ints, ...]]] = {}
 
     def intern(self, table: Ints) -> Ints:
         """The one object with this content."""
@@ -67,6 +68,23 @@ class Tables:
     def differences(self, table: Ints) -> Ints:
         """[a, b]: the least, over the other variable, of the cost of row a beyond that of row b."""
         return self._once(("differences", id(table)), (table,), lambda: _differences(table))
+
+    def excess(self, unary: Ints, around: Iterable[Ints]) -> Ints:
+        """[a, b]: how much value a of a variable costs beyond b, at least (tables have its values in the rows)."""
+        excess = unary[:, None] - unary
+        for table in around:
+            excess = excess + self.differences(table)
+        return excess
+
+    def needless(self, unary: Ints, around: Collection[Ints]) -> list[tuple[int, int]]:
+        """What `dominated` finds among the values of a variable."""
+        if not self._share:
+            return dominated(self.excess(unary, around))
+        key = (id(unary), *sorted([id(table) for table in around]))
+        known = self._needless.get(key)
+        if known is None:
+            known = self._needless[key] = (dominated(self.excess(unary, around)), (unary, *around))
+        return known[0]
 
     def parts(self, table: Ints) -> tuple[Ints, Ints] | None:
         """A row cost and a column cost whose sum the table is, if it is one."""
