@@ -95,7 +95,7 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bo
             )
             pairs = itertools.product([*down, every], [*across, every])
             found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
-        if first and mesh.workers > 1 and node.ndim and _fits_first(node):
+        if first and mesh.workers > 1 and node.ndim and fits_first(node):
             found.extend(_in_first(node, have, found, mesh))
     found.append(every)
     return list(dict.fromkeys(found))
@@ -115,7 +115,7 @@ def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule
     arrays = [(row, here) for x, row, here in zip(node.inputs, have, there, strict=True) if x.ndim]
     come = [here in row or (not scaled and any(reduction(x) is ADD for x in row)) for row, here in arrays]
     near = [OnDriver() in row for row, _ in arrays]
-    if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(_fits_first, node.inputs)):
+    if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(fits_first, node.inputs)):
         more.append(Rule(tuple(there), end))
     return more
 
@@ -124,10 +124,11 @@ def driver_matters(node: Node, have: Sequence[Sequence[Layout]]) -> bool:
     """Whether the rules of an operator may depend on which operands the driver has (`_in_first`)."""
     if not any([not isinstance(x, OnDriver) for row in have for x in row]):
         return False  # Nothing has come together in the first block.
-    return node.ndim > 0 and _fits_first(node) and all([_fits_first(x) for x in node.inputs])
+    return node.ndim > 0 and fits_first(node) and all([fits_first(x) for x in node.inputs])
 
 
-def _fits_first(x: Node) -> bool:
+def fits_first(x: Node) -> bool:
+    """Whether a value is small enough to be worked on in one place."""
     return x.ndim == 0 or 0 < x.nbytes <= FIRST_BYTES
 
 
