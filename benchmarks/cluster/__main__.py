@@ -6,8 +6,8 @@ Data are in place before the clock runs: on workers, cut by rows; for Dask persi
 (per worker: 1, 2 and 4, tried before). For products chunks of Dask are squares, and four of our workers are one, too.
 Both systems have the same number of processes with the same number of threads, and take turns; NumPy has all cores.
 Times are the best of some. Bytes are those that cross between workers, and what goes through the program. Goals: 3
-times as fast as Dask in the geometric mean, no program below 1.2 (products: 1.0), never more bytes. Then: what a plan costs besides its work, what uneven work costs (skew.py), and how bytes grow
-with workers (growth.py).
+times as fast as Dask in the geometric mean, no program below 1.2 (products: 1.0), never more bytes.
+Then: what a plan costs besides its work, what uneven work costs (skew.py), and how bytes grow with workers (growth.py).
 """
 
 from __future__ import annotations
