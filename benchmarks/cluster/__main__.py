@@ -3,11 +3,11 @@
     python -m benchmarks.cluster [--workers 2,4] [--only name,…] [--repeat 3] [--scale 1.0] [--output …]
 
 Data are in place before the clock runs: on workers, cut by rows; for Dask persisted, in chunks that were best of some
-(per worker: 1, 2 and 4, tried before). Both systems have the same number of processes with the same number of threads,
-and take turns; NumPy has all cores. Times are the best of some. Bytes are those that cross between workers, and what
-goes through the program. Goals: 3 times as fast as Dask in the geometric mean, no program below 1.2 (products:
-1.0), never more bytes. Then: what a plan costs besides its work, what uneven work costs (skew.py), and how bytes grow
-with workers (growth.py).
+(per worker: 1, 2 and 4, tried before). For products chunks of Dask are squares, and four of our workers are one, too.
+Both systems have the same number of processes with the same number of threads, and take turns; NumPy has all cores.
+Times are the best of some. Bytes are those that cross between workers, and what goes through the program. Goals: 3
+times as fast as Dask in the geometric mean, no program below 1.2 (products: 1.0), never more bytes.
+Then: what a plan costs besides its work, what uneven work costs (skew.py), and how bytes grow with workers (growth.py).
 """
 
 from __future__ import annotations
@@ -36,15 +36,18 @@ PLANS = 200  # of which the cost is measured
 
 
 class Ours:
-    """Tilewise on Ray."""
+    """Tilewise on Ray: workers in a line, or in a square."""
 
-    def __init__(self, workers: int, threads: int) -> None:
-        self.session = tw.session(engine="ray", workers=workers, threads=threads)
+    def __init__(self, workers: int, threads: int, side: int = 0) -> None:
+        self.side = side
+        place: dict[str, Any] = {"mesh": (side, side)} if side else {"workers": workers}
+        self.session = tw.session(engine="ray", threads=threads, **place)
 
     def prepared(self, program: Program, inputs: tuple[Any, ...]) -> Callable[[], Any]:
         """What one run is."""
         given = [tw.asarray(x) for x in inputs]
-        placed = [tw.evaluate(x.relayout(0)) if k < program.cut else x for k, x in enumerate(given)]
+        axes = (0, 1) if self.side else (0,)
+        placed = [tw.evaluate(x.relayout(*axes)) if k < program.cut else x for k, x in enumerate(given)]
 
         def run() -> Any:
             result = program.source(tw, tw.evaluate, *placed)
@@ -205,12 +208,18 @@ def plan_cost(system: Any) -> float:
 def compare(workers: int, names: list[str], repeat: int, scale: float) -> dict[str, Any]:
     """All programs with so many workers."""
     threads = max(1, (os.cpu_count() or 1) // workers)
-    systems: dict[str, Any] = {"ours": Ours(workers, threads), "dask": Dask(workers, threads)}
+    systems: dict[str, Any] = {"dask": Dask(workers, threads)}
+    side = math.isqrt(workers) if workers > 1 and math.isqrt(workers) ** 2 == workers else 0
     rows = []
     print(f"\n{workers} workers of {threads} threads")
     print(f"{'program':20} {'ours ms':>9} {'dask ms':>9} {'dask/us':>8} {'numpy/us':>9} {'bytes':>13} {'of dask':>13}")
     try:
-        for name in names:
+        for name in sorted(names, key=lambda name: not PROGRAMS[name].grid):  # chunks of both in a square: first
+            wanted = side if PROGRAMS[name].grid else 0
+            if "ours" not in systems or systems["ours"].side != wanted:
+                if "ours" in systems:
+                    systems.pop("ours").close()
+                systems = {"ours": Ours(workers, threads, wanted), **systems}
             row = {"name": name, **measure(PROGRAMS[name], systems, repeat, scale)}
             rows.append(row)
             ours, dask = row["bytes"]["ours"], row["bytes"]["dask"]

@@ -46,12 +46,25 @@ def check_bytes(session: Session) -> None:
     assert disk.peak_bytes <= MEMORY
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize("name", SHARED)
-def test_programs_on_workers(name: str, workers: int) -> None:
+GRID, SEVERAL = {"mesh": (2, 2)}, {"workers": 2, "blocks": 3}  # workers in a square; with several blocks each
+PLACES: list[tuple[str, dict[str, Any]]] = [(name, {"workers": n}) for name in SHARED for n in (2, 3)]
+PLACES += [
+    (name, where) for name in ("standardise", "transpose", "stencil", "sort", "Gram") for where in (GRID, SEVERAL)
+]
+
+
+def session_of(where: dict[str, Any]) -> Session:
+    """A session with so much memory per worker."""
+    rest = {k: v for k, v in where.items() if k != "blocks"}
+    with tw.config(blocks=where.get("blocks", 1)):
+        return tw.session(engine="virtual", memory=MEMORY, **rest)
+
+
+@pytest.mark.parametrize(("name", "where"), PLACES, ids=str)
+def test_programs_on_workers(name: str, where: dict[str, Any]) -> None:
     program, passes = PROGRAMS[name]
-    want = program(np, elements(SHAPE, "f8"))
-    with tw.session(engine="virtual", workers=workers, memory=MEMORY) as session:
+    want, workers = program(np, elements(SHAPE, "f8")), where.get("workers", 4)
+    with session_of(where) as session:
         y = program(tw, opened())
         plan = tw.explain(y)
         tw.evaluate(y)
@@ -70,16 +83,17 @@ def test_programs_on_workers(name: str, workers: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-11)
 
 
-def test_results_stay_on_the_disks_of_workers_and_are_read_there() -> None:
+@pytest.mark.parametrize(("where", "rows"), [({"workers": 3}, 100), (SEVERAL, 60), (GRID, 80)], ids=str)
+def test_results_stay_on_the_disks_of_workers_and_are_read_there(where: dict[str, Any], rows: int) -> None:
     x = elements(SHAPE, "f8")
     want = (x - x.mean(0)) / x.std(0)
-    with tw.session(engine="virtual", workers=3, memory=MEMORY) as session:
+    with session_of(where) as session:
         y = opened()
         z = (y - y.mean(0)) / y.std(0)
         tw.evaluate(z)
         assert session.cluster is not None
         (held,) = session.cluster.living()
-        assert held.on_disk and held.held_bytes == 0 and min(np.diff(held.layout.cuts)) > 100  # type: ignore[union-attr]
+        assert held.on_disk and held.held_bytes == 0 and min(np.diff(held.layout.cuts)) > rows  # type: ignore[union-attr]
         read = session.disk.read_bytes
         np.testing.assert_allclose(np.asarray((z * 2).max(0)), (want * 2).max(0))
         np.testing.assert_allclose(np.asarray((z + 1).T.copy()), (want + 1).T)

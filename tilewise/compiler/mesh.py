@@ -31,6 +31,7 @@ from tilewise.rewrite.moments import variances, with_moments
 from tilewise.solver.choose import choose
 from tilewise.solver.model.place import Choice
 from tilewise.solver.model.replicas import Held
+from tilewise.solver.one_place import at_one_place
 from tilewise.solver.problem import Infeasible, cost_of
 from tilewise.stage.variance import Deviations
 
@@ -158,6 +159,7 @@ def _mesh_plan(
     placed = choose(nodes, wanted, leaves, mesh, machine, settings.layout_seed, memory)
     if "halo" not in settings.without and memory is None:  # blocks with deeper halos are larger
         placed = deepen(placed, mesh)
+    placed = at_one_place(placed, mesh, machine.tariff)
     if events.listeners:
         events.emit(events.Event("compile", "solve", began, time.perf_counter(), 0))
     solved = time.perf_counter() - began

@@ -6,7 +6,8 @@ that stand together and do not need each other share a round; one that crosses n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from tilewise.ir.order import Order
 from tilewise.layout import Exchange, OnDriver, Piece, place
 from tilewise.ops.traits.collectives import Collective, CollectiveCall
-from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.exchanges import Exchanges, together
 from tilewise.records import dataclass
 from tilewise.stage.steps import Exchange as ExchangeStep
 from tilewise.stage.steps import reads
@@ -159,26 +160,36 @@ def rounds(plan: Exchanges) -> tuple[Round, ...]:
 
 def _actions(plan: Exchanges) -> list[Act]:
     out: list[Act] = []
-    between = -1  # positions of values on the way, below all of the plan's own
+    groups = {group[0]: group for group in together(plan.steps, plan.routes)}
+    grouped = {k for group in groups.values() for k in group}
+    fresh = itertools.count(-1, -1)  # positions of values on the way, below all of the plan's own
     for first, last in plan.ranges():
         step = plan.steps[first]
         if not isinstance(step, ExchangeStep):
             out.append(Run(first, last))
-            continue
-        if plan.traffic(step) is not None:
+        elif plan.traffic(step) is not None:
             out.extend(_collective(plan, step))
-            continue
-        spec, route, pos = plan.specs[step.pos], plan.routes[first], step.input
-        passed: tuple[int, ...] = ()
-        assert route, "an exchange that moves nothing"
-        for e in route:
-            final = e is route[-1]
-            target = step.pos if final else between
-            between -= not final
-            scatter = isinstance(e.src, OnDriver) and pos in plan.leaves
-            frees = (*passed, *step.frees) if final else passed
-            out.append(Move(e, pos, target, spec.dtype, spec.order, scatter, frees, spec.site))
-            pos, passed = target, (() if final else (target,))
+        elif first in groups:  # each goes its first step, then each its second
+            ways = [_moves(plan, k, fresh) for k in groups[first]]
+            out.extend(move for each in itertools.zip_longest(*ways) for move in each if move is not None)
+        else:
+            assert first in grouped, "an exchange that moves nothing"
+    return out
+
+
+def _moves(plan: Exchanges, index: int, fresh: Iterator[int]) -> list[Move]:
+    """The exchanges of one step."""
+    step, route = plan.steps[index], plan.routes[index]
+    assert isinstance(step, ExchangeStep)
+    spec, pos, out = plan.specs[step.pos], step.input, list[Move]()
+    passed: tuple[int, ...] = ()
+    for e in route:
+        final = e is route[-1]
+        target = step.pos if final else next(fresh)
+        scatter = isinstance(e.src, OnDriver) and pos in plan.leaves
+        frees = (*passed, *step.frees) if final else passed
+        out.append(Move(e, pos, target, spec.dtype, spec.order, scatter, frees, spec.site))
+        pos, passed = target, (() if final else (target,))
     return out
 
 

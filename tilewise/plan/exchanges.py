@@ -6,19 +6,23 @@ between them. On one worker without a mesh there are stages only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 from tilewise.layout import Exchange as Move
-from tilewise.layout import Layout, Mesh, Tariff, blocked, route
+from tilewise.layout import Layout, Mesh, Tariff, blocked, route, step_cost
 from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Collective, Operand, Traffic, traffic
 from tilewise.plan.blocks import BlockNode, PlacedTypes, Spec
 from tilewise.plan.stages import Stages
 from tilewise.records import dataclass
 from tilewise.solver.model.place import Choice
-from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
+from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes, reads
+
+SPARE = 50  # one part in so many of a plan's time may be given for fewer bytes
+FEWEST = Tariff(step=1, price=1 << 6)  # of routes with the fewest bytes the shortest
 
 
 @dataclass(frozen=True)
@@ -137,12 +141,64 @@ def exchanges(
     solved_s: float,
 ) -> Exchanges:
     """The routes between stages."""
-    specs, layouts, mesh = types.specs, types.layouts, types.mesh
-    routes = tuple(
-        route(layouts[s.input], layouts[s.pos], specs[s.pos].shape, mesh, specs[s.pos].dtype.itemsize, tariff)
-        if isinstance(s, Exchange) and type(specs[s.pos].op) is not Collective
-        else ()
-        for s in stages.steps
-    )
-    consts = tuple(i for i, s in enumerate(specs) if type(s.op) is Const)
+    spare = 0 if choice is None or tariff.all_bytes else choice.cost // SPARE
+    routes = _routes(types, stages.steps, tariff, spare)
+    consts = tuple(i for i, s in enumerate(types.specs) if type(s.op) is Const)
     return Exchanges(types, stages, routes, leaves, homes, consts, choice, solved_s)
+
+
+def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: int) -> tuple[tuple[Move, ...], ...]:
+    """The quickest routes, or those with the fewest bytes where all of them together cost no more than is to spare.
+
+    Small sums are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
+    """
+
+    def ways(tariff: Tariff) -> list[tuple[Move, ...]]:
+        specs, layouts = types.specs, types.layouts
+        return [
+            route(layouts[s.input], layouts[s.pos], specs[s.pos].shape, types.mesh, specs[s.pos].dtype.itemsize, tariff)
+            if isinstance(s, Exchange) and type(specs[s.pos].op) is not Collective
+            else ()
+            for s in steps
+        ]
+
+    quick = ways(tariff)
+    if spare <= 0:
+        return tuple(quick)
+    few = ways(FEWEST)
+
+    def price(way: tuple[Move, ...], k: int) -> int:
+        """Without what a round costs, which is shared."""
+        itemsize = types.specs[_pos(steps[k])].dtype.itemsize
+        return sum(step_cost(e.src, e.dst, e.shape, e.mesh, itemsize, tariff) - tariff.step for e in way)
+
+    for group in together(steps, quick):
+        fewer = [k for k in group if _elements(few[k]) < _elements(quick[k])]
+        if fewer:
+            rounds = max(len(few[k]) for k in fewer) - max(len(quick[k]) for k in group)
+            more = sum(price(few[k], k) - price(quick[k], k) for k in fewer) + max(rounds, 0) * tariff.step
+            if more <= spare:
+                spare -= max(more, 0)
+                for k in fewer:
+                    quick[k] = few[k]
+    return tuple(quick)
+
+
+def _elements(way: tuple[Move, ...]) -> int:
+    return sum(e.network_elements for e in way)
+
+
+def together(steps: Sequence[Step], routes: Sequence[Sequence[Move]]) -> list[list[int]]:
+    """The exchanges that stand side by side and do not need each other: each round of one is one of all."""
+    groups: list[list[int]] = []
+    made: set[int] = set()
+    for k, (step, way) in enumerate(zip(steps, routes, strict=True)):
+        if not way:
+            continue
+        alone = not groups or groups[-1][-1] != k - 1 or bool(made & {*reads(step)})
+        if alone:
+            groups.append([])
+            made = set()
+        groups[-1].append(k)
+        made |= {*makes(step)}
+    return groups

@@ -12,6 +12,7 @@ from tilewise.layout import Exchange as Move
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, lengths_of, most_held, reduction, shards
 from tilewise.ops.traits.collectives import Collective, Operand, traffic
 from tilewise.plan.blocks import Spec
+from tilewise.plan.exchanges import together
 from tilewise.stage.steps import Exchange, Step, Tiled, View, makes
 
 
@@ -35,6 +36,9 @@ def peak_bytes(
     alive = {i for i, s in enumerate(specs) if s.leaf}
     users = dict.fromkeys(alive, 1)  # values in each memory that counts (not constants)
     now = most = sum(size[i] for i in alive)
+    groups = _side_by_side(steps, routes)
+    under_way = {k for last, group in groups.items() for k in group if k != last}
+    waiting: list[int] = []  # what exchanges that go on side by side will free
     for k, step in enumerate(steps):
         for m in makes(step):
             if m in alive:
@@ -47,17 +51,28 @@ def peak_bytes(
                 users[m] = 0
             if memory[m] in users:
                 users[memory[m]] += 1
-        between = _between(routes[k], specs[makes(step)[0]], mesh) if k < len(routes) else 0
+        on_the_way = groups.get(k, [k]) if k < len(routes) else []
+        between = sum(_between(routes[j], specs[makes(steps[j])[0]], mesh) for j in on_the_way)
         inside = 0 if layouts is None else sum(size[m] for m in _untiled(step, layouts))
         inside += _under_way(step, specs, layouts, mesh)
         most = max(most, now + between + inside + _overtaking(steps, k, specs, mesh, routes))
-        for x in step.frees:
+        waiting.extend(step.frees)
+        if k in under_way:
+            continue
+        for x in waiting:
             if x in alive and x not in results and not specs[x].leaf:
                 alive.discard(x)
                 if memory[x] in users:
                     users[memory[x]] -= 1
                     now -= 0 if users[memory[x]] else size[memory[x]]
+        waiting = []
     return most
+
+
+def _side_by_side(steps: Sequence[Step], routes: Sequence[Sequence[Move]]) -> dict[int, list[int]]:
+    """By the last of them, exchanges that go on together and of which several have values on the way."""
+    groups = together(steps, routes) if routes else []
+    return {g[-1]: g for g in groups if sum(len(routes[k]) > 1 for k in g) > 1}
 
 
 def _under_way(step: Step, specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, chain, pairwise, product
 
 from tilewise.layout import (
     Box,
@@ -24,6 +24,7 @@ from tilewise.layout import (
     Replicate,
     Shard,
     box_size,
+    even_cuts,
     moves,
     overlap,
     owned_box,
@@ -58,6 +59,7 @@ class Shares:
     workers: int
     message_bytes: int
     held: Mapping[int, Layout] = field(default_factory=dict)  # leaves that workers hold, and how they lie there
+    blocks: int = 1  # of a worker, in which it holds values between plans
 
     # -- what a cluster asks of a plan ----------------------------------------------------------------------------
 
@@ -78,8 +80,8 @@ class Shares:
 
     @cached_property
     def mesh(self) -> Mesh:
-        """The workers."""
-        return Mesh(self.workers)
+        """The workers, in a line."""
+        return Mesh(self.workers, self.blocks)
 
     # -- whose turn -----------------------------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ class Shares:
         if isinstance(self.held.get(pos), Replicate):
             return None
         if pos in self.held:
-            boxes = [owned_box(self.held[pos], shape, self.mesh, block=w) for w in range(self.workers)]
+            boxes = [owned_box(self.held[pos], shape, self.mesh, worker=w) for w in range(self.workers)]
             found = [[plain(b)] for b in boxes]
         elif pos not in self._maker or whole or not is_cut(layout):
             return None
@@ -196,7 +198,7 @@ class Shares:
         if owned is None:
             return Replicate()
         if 0 in shape:
-            return Shard(0, (0,) * self.workers + (shape[0],)) if shape else Replicate()
+            return Shard(0, (0,) * self.mesh.total_blocks + (shape[0],))
         for axis, n in enumerate(shape):
             cuts = [0]
             for boxes in owned:
@@ -208,7 +210,8 @@ class Shares:
                 elif whole and boxes[0][axis][0] == cuts[-1]:
                     cuts.append(boxes[0][axis][1])
             if len(cuts) == self.workers + 1 and cuts[-1] == n:
-                return Shard(axis, tuple(cuts))
+                within = [[low + c for c in even_cuts(high - low, self.blocks)[:-1]] for low, high in pairwise(cuts)]
+                return Shard(axis, (*chain.from_iterable(within), n))
         return None
 
     # -- what crosses ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from itertools import count
 from math import prod
 from typing import Any
@@ -78,14 +78,15 @@ class Spilled(FlatSource):
         raise TypeError("a spill file is of one process")
 
 
-class HeldPart(Source):
-    """A value of which this worker holds a part. What others send of the rest goes to a spill file."""
+class HeldParts(Source):
+    """A value of which this worker holds some parts. What others send of the rest goes to a spill file."""
 
     opened_by_workers = False
     whole_chunks = False
 
-    def __init__(self, part: ND, box: Box, shape: tuple[int, ...], order: Order = None) -> None:
-        self.part, self.box, self.shape, self.dtype, self.order = part, box, shape, part.dtype, order
+    def __init__(self, parts: Sequence[ND], boxes: Sequence[Box], shape: tuple[int, ...], order: Order = None) -> None:
+        self.held = list(zip(parts, boxes, strict=True))
+        self.shape, self.dtype, self.order = shape, parts[0].dtype, order
         self.chunks = tuple(max(n, 1) for n in shape)
         self._rest: Spilled | None = None
 
@@ -94,16 +95,17 @@ class HeldPart(Source):
         return "held", os.getpid(), id(self)
 
     def read(self, box: Box, out: ND | None = None) -> ND:
-        """The elements of a box: of the part here, and of what was sent."""
+        """The elements of a box: of the parts here, and of what was sent."""
         check_box(box, self.shape, self.dtype, out)
         if out is None:
             out = np.empty([hi - lo for lo, hi in box], self.dtype)
-        both = overlap(box, self.box)
-        if box_size(both) < box_size(box):
+        here = [(part, own, overlap(box, own)) for part, own in self.held]
+        if sum(box_size(both) for _, _, both in here) < box_size(box):
             assert self._rest is not None, "nothing was sent of it"
             self._rest.read(box, out)
-        if box_size(both):
-            out[within(both, box)] = self.part[within(both, self.box)]
+        for part, own, both in here:
+            if box_size(both):
+                out[within(both, box)] = part[within(both, own)]
         return out
 
     def write(self, box: Box, block: ND) -> None:

@@ -55,16 +55,15 @@ def plan_shares(
 ) -> tuple[Shares, list[Any], list[Any]] | None:
     """The plan for roots whose blocks take turns on the workers of a cluster, with its leaves and constants.
 
-    None where these cannot share it: on grids of workers, and for what only the driver or another cluster can read.
+    None where these cannot share it: what only the driver or another cluster can read, what lies on a grid. Workers of
+    a grid take turns as those of a line do, row by row.
     """
     narrow = compiler.narrowed(roots, settings)
     nodes, mesh = walk(narrow), cluster.mesh
     held = {n: n.value.layout for n in nodes if isinstance(n.value, Remote) and n.value.cluster is cluster}
     others = [n.value for n in nodes if isinstance(n.value, Source) and n not in held]
     lie = all(isinstance(x, Shard | Replicate) for x in held.values())
-    if mesh.total_blocks != mesh.workers or mesh.columns > 1 or not lie:
-        return None
-    if not all(x.opened_by_workers for x in others):
+    if not lie or not all(x.opened_by_workers for x in others):
         return None
     at = {n: i for i, n in enumerate(nodes)}
     leaves, consts = _given(nodes)
@@ -74,10 +73,11 @@ def plan_shares(
     streams = prepare_streams(nodes, [at[r] for r in narrow], settings, left - messages, held, mesh.workers)
     by_leaf = [n for n in nodes if n.value is not None]
     lying = {p: held[n] for n, p in zip(by_leaf, streams.plan.leaves, strict=True) if n in held}
-    key = "shares", id(streams), mesh.workers, messages, tuple(lying.items())
+    key = "shares", id(streams), mesh, messages, tuple(lying.items())
     known: tuple[object, Shares] | None = compiler.mesh_plans.get(key)
     if known is None or known[0] is not streams:
-        made = Shares(streams, mesh.workers, max(messages // (2 * mesh.workers), LEAST_BYTES), lying)
+        most = max(messages // (2 * mesh.workers), LEAST_BYTES)
+        made = Shares(streams, mesh.workers, most, lying, mesh.blocks)
         known = streams, made
         remember(compiler.mesh_plans, key, known)
     return (known[1], leaves, consts) if known[1].possible else None

@@ -22,7 +22,7 @@ from tilewise.layout import Replicate, held_box, owned_box
 from tilewise.plan.shares import Shares, plain
 from tilewise.store import pool
 from tilewise.store.base import ND, Sink, Source, within
-from tilewise.store.spill import HeldPart, Spilled, check_room
+from tilewise.store.spill import HeldParts, Spilled, check_room
 
 if TYPE_CHECKING:
     from tilewise.engine.worker import Start, Worker
@@ -91,32 +91,34 @@ def _leaf(worker: Worker, shares: Shares, pos: int, leaf: Any, scattered: list[l
     parts, layout = worker.store[leaf], shares.held[pos]
     if isinstance(layout, Replicate):
         return parts[-1]
-    box = plain(held_box(layout, spec.shape, shares.mesh, block=worker.index))
-    return HeldPart(parts[worker.index], box, spec.shape, spec.order)
+    blocks = shares.mesh.blocks_of(worker.index)
+    boxes = [plain(held_box(layout, spec.shape, shares.mesh, block=b)) for b in blocks]
+    return HeldParts([parts[b] for b in blocks], boxes, spec.shape, spec.order)
 
 
-def _kept(worker: Worker, shares: Shares, values: Values, pos: int) -> ND | None:
-    """What the worker has of a result: a map of a file, or an array; None if it was written."""
+def _kept(worker: Worker, shares: Shares, values: Values, pos: int) -> dict[int, ND] | None:
+    """What the worker has of a result, by block: maps of a file, or arrays; None if it was written."""
     streams = shares.streams
     origin, spec = streams.origin[pos], streams.plan.specs[pos]
     value, layout = values.there[origin], shares.result(origin)
     assert layout is not None
     if isinstance(value, Sink):
         return None
+    whole = value.mapped() if isinstance(value, Spilled) else np.asarray(value)
     if isinstance(layout, Replicate):
-        return value.mapped() if isinstance(value, Spilled) else np.asarray(value)
+        return {-1: whole}
     full = tuple((0, n) for n in spec.shape)
-    box = plain(owned_box(layout, spec.shape, shares.mesh, block=worker.index))
-    if isinstance(value, Spilled):
-        return value.mapped()[within(box, full)]  # type: ignore[no-any-return]
-    part = np.asarray(value)[within(box, full)]
-    out = pool.empty(part.shape, spec.dtype, spec.order)
-    out[...] = part
-    return out
+    found: dict[int, ND] = {}
+    for block in shares.mesh.blocks_of(worker.index):
+        box = plain(owned_box(layout, spec.shape, shares.mesh, block=block))
+        found[block] = part = whole[within(box, full)]
+        if not isinstance(value, Spilled):
+            found[block] = pool.empty(part.shape, spec.dtype, spec.order)
+            found[block][...] = part
+    return found
 
 
-def _store(worker: Worker, shares: Shares, origin: int, key: int, value: ND) -> None:
-    parts = {-1 if isinstance(shares.result(origin), Replicate) else worker.index: value}
+def _store(worker: Worker, shares: Shares, origin: int, key: int, parts: dict[int, ND]) -> None:
     if origin in shares.streams.on_disk:
         worker.store.put_file(key, parts)
     else:

@@ -20,7 +20,7 @@ from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.store import pool
 from tilewise.store.base import ND, Sink, Source, within
 from tilewise.store.blocks import MemoryBlocks
-from tilewise.store.spill import HeldPart, Spilled
+from tilewise.store.spill import HeldParts, Spilled
 
 READERS = 4  # threads that read: enough for a disk to have several requests at once
 
@@ -159,7 +159,7 @@ class Values:
     def put_piece(self, pos: int, box: Box, array: ND) -> None:
         """A part of a value that another worker sent."""
         target = self.there[pos]
-        if isinstance(target, HeldPart):
+        if isinstance(target, HeldParts):
             self.counters.spilled_bytes += array.nbytes
             target.write(box, array)
         else:

@@ -109,7 +109,7 @@ def _known(node: Node) -> bool:
 
 def with_first(node: Node, have: Sequence[Sequence[Layout]], found: tuple[Rule, ...], mesh: Mesh) -> tuple[Rule, ...]:
     """The rules of `divisions`, and those that do it in the first block."""
-    if isinstance(node.op, Pin) or mesh.workers == 1 or not node.ndim or not _known(node) or not _fits_first(node):
+    if isinstance(node.op, Pin) or mesh.workers == 1 or not node.ndim or not _known(node) or not fits_first(node):
         return found
     *others, every = found
     more = _in_first(node, have, others, mesh)
@@ -130,7 +130,7 @@ def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule
     arrays = [(row, here) for x, row, here in zip(node.inputs, have, there, strict=True) if x.ndim]
     come = [here in row or (not scaled and any(reduction(x) is ADD for x in row)) for row, here in arrays]
     near = [OnDriver() in row for row, _ in arrays]
-    if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(_fits_first, node.inputs)):
+    if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(fits_first, node.inputs)):
         more.append(Rule(tuple(there), end))
     return more
 
@@ -139,10 +139,11 @@ def driver_matters(node: Node, have: Sequence[Sequence[Layout]]) -> bool:
     """Whether the rules of an operator may depend on which operands the driver has (`_in_first`)."""
     if not any([not isinstance(x, OnDriver) for row in have for x in row]):
         return False  # Nothing has come together in the first block.
-    return node.ndim > 0 and _fits_first(node) and all([_fits_first(x) for x in node.inputs])
+    return node.ndim > 0 and fits_first(node) and all([fits_first(x) for x in node.inputs])
 
 
-def _fits_first(x: Node) -> bool:
+def fits_first(x: Node) -> bool:
+    """Whether a value is small enough to be worked on in one place."""
     return x.ndim == 0 or 0 < x.nbytes <= FIRST_BYTES
 
 
