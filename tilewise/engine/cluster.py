@@ -21,7 +21,7 @@ from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
 from tilewise.engine.network.sending import packed_plan
 from tilewise.engine.recovery.replay_log import Entry
-from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
+from tilewise.engine.recovery.revive import RUNS_AHEAD, RUNS_LEFT, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
@@ -67,23 +67,27 @@ class Cluster(Recovery):
         """
         self._check_open()
         self.look_for_places()
-        number = self._number_of(plan)
-        certain = backend == NATIVE and self.plans[number].never_fails
+        number = self.numbers.get(id(plan)) or self._learned(plan)
+        taught = self.plans[number]
+        certain = taught.never_fails and backend == NATIVE
         fails = not certain or self.memory is not None  # a worker may refuse it
         waits = fails or self.in_process or bool(events.listeners)
         if waits:
             self.settle()
         self._copy_if_due()
-        self._save_if_due()
-        keys = tuple(next(self.counter) for _ in plan.wanted)
-        given = tuple(self._given(x) for x in leaves)
-        rooted = self._rooted(given, self.plans[number])
-        entry = Entry(number, given, tuple(consts), keys, backend, rooted, tuple(sinks))
+        if self.saved is not None:
+            self._save_if_due()
+        keys = tuple([next(self.counter) for _ in taught.results])
+        given = tuple([self._given(x) for x in leaves])
+        entry = Entry(number, given, tuple(consts), keys, backend, self._rooted(given, taught), tuple(sinks))
         try:
             self._surely(lambda: self._start(entry, self._take_dead()))
             if self.mortal:
-                self.log.add(entry, self.plans[number].sizes)
-            self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
+                self.log.add(entry, taught.sizes)
+            if waits:
+                self._surely(lambda: self._settle(0))
+            elif len(self.under_way) > RUNS_AHEAD:
+                self._surely(lambda: self._settle(RUNS_LEFT))
         except BaseException:
             if entry in self.under_way:
                 self.give_up(entry.run)
@@ -91,12 +95,7 @@ class Cluster(Recovery):
             for key in keys:
                 self.failed.pop(key, None)
             raise
-        return [self._result(k, *kept) for k, kept in zip(keys, results_of(plan), strict=True)]
-
-    def _result(self, key: int, spec: Spec, layout: Layout, on_disk: bool) -> Remote:
-        found = Remote(self, key, spec.shape, spec.dtype, spec.order, layout)
-        found.on_disk = on_disk
-        return found
+        return [Remote(self, key, *kept) for key, kept in zip(keys, taught.results, strict=True)]
 
     def settle(self) -> None:
         """Wait for all runs under way; raises what went wrong in the first that failed."""
@@ -116,30 +115,32 @@ class Cluster(Recovery):
 
     def _rooted(self, given: Sequence[Any], taught: Taught) -> bool:
         """Whether a plan reads nothing but files, and about as much as it makes: its results need no copies."""
-        if any(isinstance(x, int | np.ndarray) for x in given):
-            return False
+        for x in given:
+            if type(x) is int or isinstance(x, np.ndarray):
+                return False
         if isinstance(taught.plan, Shares):
             return True  # copies of what lies on disk would not fit
         read: int = sum(math.prod(x.shape) * x.dtype.itemsize for x in given)
         return read <= 2 * self.mesh.workers * sum(taught.sizes)
 
-    def _number_of(self, plan: Exchanges | Shares) -> int:
-        """The number under which workers know a plan."""
-        known = self.numbers.get(id(plan))
-        if known is None:
-            if len(self.plans) >= PLANS_KEPT:
-                self._forget_plans()
-            known = next(self.counter)
-            bounded = plan.bounded_bytes
-            if isinstance(plan, Shares):
-                scatters, count, certain = scattering(plan), len(plan.streams.loops), False
-            else:
-                scatters = tuple(m for r in rounds(plan) for m in r.scatters)
-                count, certain = sum(len(r) for r in plan.routes), never_fails(plan)
-            sizes = tuple(self._held_bytes(*kept) for kept in results_of(plan))
-            self.plans[known] = Taught(plan, scatters, plan.network_bytes - bounded, bounded, count, certain, sizes)
-            self.numbers[id(plan)] = known
-        return known
+    def _learned(self, plan: Exchanges | Shares) -> int:
+        """A number under which workers will know a plan."""
+        if len(self.plans) >= PLANS_KEPT:
+            self._forget_plans()
+        number = next(self.counter)
+        bounded = plan.bounded_bytes
+        if isinstance(plan, Shares):
+            scatters, count, certain = scattering(plan), len(plan.streams.loops), False
+        else:
+            scatters = tuple(m for r in rounds(plan) for m in r.scatters)
+            count, certain = sum(len(r) for r in plan.routes), never_fails(plan)
+        results = results_of(plan)
+        sizes = tuple(self._held_bytes(*kept) for kept in results)
+        exact = plan.network_bytes - bounded
+        kinds = tuple((spec.shape, spec.dtype, spec.order, layout, on_disk) for spec, layout, on_disk in results)
+        self.plans[number] = Taught(plan, scatters, exact, bounded, count, certain, sizes, kinds)
+        self.numbers[id(plan)] = number
+        return number
 
     def _held_bytes(self, spec: Spec, layout: Layout, on_disk: bool) -> int:
         return 0 if on_disk else math.prod(local_dims(layout, spec.shape, self.mesh)) * spec.dtype.itemsize
@@ -157,15 +158,11 @@ class Cluster(Recovery):
     def _start(self, entry: Entry, gone: list[int]) -> None:
         """Give a run to all hosts, whose workers first let go of the values that are `gone`. Waits for nothing."""
         taught = self.plans[entry.number]
-        for x in entry.leaves:
-            if isinstance(x, int):
-                self._check_made(x)  # it may have been lost meanwhile
-        here = {
-            pos: x for pos, x in zip(taught.plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)
-        }
-        there = tuple(
-            x if isinstance(x, int) else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves
-        )
+        if self.failed:
+            for x in entry.leaves:
+                if isinstance(x, int):
+                    self._check_made(x)  # it may have been lost meanwhile
+        there = tuple([x if type(x) is int else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves])
         traced = bool(events.listeners) and not self.in_process
         run = entry.run = next(self.counter)
         start = Start(
@@ -179,7 +176,7 @@ class Cluster(Recovery):
             tuple(gone),
             traced,
             entry.sinks,
-        )
+        ).packed()
         futures: list[Any] = []
         began = False
         try:
@@ -188,11 +185,11 @@ class Cluster(Recovery):
                 self.taught.add(entry.number)
             began = True
             if taught.scatters:
-                sent = self._scatter(taught.scatters, here)
+                sent = self._scatter(taught.scatters, dict(zip(taught.plan.leaves, entry.leaves, strict=True)))
                 for h, workers in self.hosts.items():
                     futures.append(self.call(h, "run", start, {w: sent[w] for w in workers if sent[w]}))
             else:
-                futures.extend(self.call_all("run", start, {}))
+                futures += self.call_all("run", start, {})
         except BaseException:
             self.broken = self.broken or (
                 began and self.mortal
@@ -201,7 +198,7 @@ class Cluster(Recovery):
             raise
         self.under_way[entry] = futures
 
-    def _scatter(self, scatters: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
+    def _scatter(self, scatters: Sequence[Move], here: dict[int, Any]) -> list[list[Any]]:
         """Per worker: what it gets of the driver's arrays."""
         out: list[list[Any]] = [[] for _ in range(self.mesh.workers)]
         for move in scatters:
@@ -217,8 +214,7 @@ class Cluster(Recovery):
             entry, futures = next(iter(self.under_way.items()))
             answers = self.wait(futures)
             failures = [a for a in answers if isinstance(a, Failure)]
-            lost = next((f.lost for f in failures if f.lost), None)
-            if lost:
+            if failures and (lost := next((f.lost for f in failures if f.lost), None)):
                 raise WorkerLost(lost)
             del self.under_way[entry]
             if isinstance(entry, Mark):
@@ -253,8 +249,9 @@ class Cluster(Recovery):
     def _count(self, entry: Entry, reports: Sequence[Report]) -> None:
         report, counters = Report.all_of(reports), self._counters
         for one in reports:
-            for event in on_the_drivers_clock(one):
-                events.emit(event)
+            if one.events:
+                for event in on_the_drivers_clock(one):
+                    events.emit(event)
         counters.stolen_blocks += report.stolen_blocks
         counters.stolen_bytes += report.stolen_bytes
         if entry.counted:

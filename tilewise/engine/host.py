@@ -57,9 +57,18 @@ class Report(NamedTuple):
     @staticmethod
     def all_of(reports: Sequence[Report]) -> Report:
         """What several did together; the peak is that of the one with the highest."""
+        if len(reports) == 1:
+            return reports[0]
         network, read, peak, disk, blocks, stolen, *_ = zip(*reports, strict=True)
         spilled, restored, written = map(sum, zip(*disk, strict=True))
         return Report(sum(network), sum(read), max(peak), (spilled, restored, written), sum(blocks), sum(stolen))
+
+    def packed(self) -> tuple[Any, ...]:
+        """In plain words, as far as there is something to say: the driver gets one of these for every run."""
+        return self[:3] if self[3:] == _NOTHING_ELSE else tuple(self)
+
+
+_NOTHING_ELSE = Report(0, 0, 0)[3:]
 
 
 class Copied(NamedTuple):
@@ -127,12 +136,15 @@ class Host:
         except Exception as error:
             return Failure(error)
 
-    def run(self, start: Start, scattered: Mapping[int, list[list[ND]]]) -> Report | Failure:
-        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's; used up.
+    def run(self, words: tuple[Any, ...], scattered: Mapping[int, list[list[ND]]]) -> Report | Failure:
+        """Run a plan on all workers here, as a packed Start says it.
+
+        `scattered`: by worker, what it gets of each array of the driver's; used up.
 
         If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
         stored by then, the driver lets it drop.
         """
+        start = Start.unpacked(words)
         tag = Tag(start.epoch, start.run, 0)
         try:
             return self._together(tag, lambda: self._run(start, tag, scattered))
@@ -398,9 +410,12 @@ class ServedHost(Host):
                     answer = self.answer(call.method, call.args)
                 except Cancelled:
                     continue
-                if isinstance(answer, Failure):
-                    answer = pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps)
-                self.transport.answer(call, answer)
+                if type(answer) is Report:
+                    self.transport.answer(call, answer.packed(), soon=True)
+                elif isinstance(answer, Failure):
+                    self.transport.answer(call, pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps))
+                else:
+                    self.transport.answer(call, answer)
                 del call, answer  # arrays that came and went are not kept until the next call
                 if self.footprint is not None:
                     self.footprint.trim()

@@ -60,6 +60,17 @@ class Start(NamedTuple):
     traced: bool = False  # whether the driver wants the events
     sinks: tuple[bytes | None, ...] = ()  # where results are written (packed), if any are
 
+    def packed(self) -> tuple[Any, ...]:
+        """In plain words: to pickle a class or a NumPy scalar takes as long as all the rest of a message."""
+        consts = [(c.dtype.str, c.tobytes()) for c in self.consts]
+        return (*self[:4], consts, *self[5:])
+
+    @staticmethod
+    def unpacked(words: tuple[Any, ...]) -> Start:
+        """What `packed` was called on."""
+        consts = tuple([np.frombuffer(raw, dtype)[0] for dtype, raw in words[4]])
+        return Start(*words[:4], consts, *words[5:])
+
 
 class Worker:
     """Blocks by key, the plans it has learned, and the one under way."""
