@@ -64,12 +64,13 @@ class Held(Mapping[int, Parts]):
 
     def clear(self) -> None:
         """Let go of all, also of what a step that failed has reserved."""
-        keys = {(self.name, x, block) for held in (self._parts, self._reserved) for x in held for block in held[x]}
-        for key in keys:
-            if key in self.blocks:
-                self.blocks.release(key)
-        self._parts.clear()
-        self._reserved.clear()
+        name, blocks = self.name, self.blocks
+        for held in (self._parts, self._reserved):
+            for number, its in held.items():
+                for block in its:
+                    if (key := (name, number, block)) in blocks:
+                        blocks.release(key)
+            held.clear()
         self._constants.clear()
         self._files.clear()
 

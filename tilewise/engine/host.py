@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -147,6 +146,8 @@ class Host:
         start = Start.unpacked(words)
         tag = Tag(start.epoch, start.run, 0)
         try:
+            if start.traced:
+                return self._together(tag, lambda: self._traced(start, tag, scattered))
             return self._together(tag, lambda: self._run(start, tag, scattered))
         finally:
             events.activity.worker = 0
@@ -169,25 +170,33 @@ class Host:
             self.transport.fail(tag)
             return Failure(error)
 
+    def _traced(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
+        """The same, with its events, which the driver cannot hear itself."""
+        heard: list[events.Event] = []
+        events.listeners.append(heard.append)
+        try:
+            made = self._run(start, tag, scattered)
+        finally:
+            events.listeners.remove(heard.append)
+        return made._replace(events=tuple(heard), clock=time.perf_counter())
+
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
-        workers = self.workers.values()
-        with _heard(start.traced) as heard:
-            plan = next(iter(workers)).plans[start.number]
-            if isinstance(plan, Shares):
-                reports = self._in_turns(plan, start, tag, scattered)
-            else:
+        workers = [*self.workers.values()]
+        plan = workers[0].plans[start.number]
+        if isinstance(plan, Shares):
+            reports = self._in_turns(plan, start, tag, scattered)
+        else:
+            for w in workers:
+                w.begin(start, scattered.get(w.index, []))
+            for k in range(len(plan.rounds)):
                 for w in workers:
-                    w.begin(start, scattered.get(w.index, []))
-                for k in range(len(next(iter(workers)).rounds)):
-                    for w in workers:
-                        self._advance(w, k, tag._replace(round=k))
-                reports = [Report(*w.finish()) for w in workers]
-            if self.footprint is not None and events.listeners:
-                now, nbytes = time.perf_counter(), resident_bytes()
-                for w in workers:
-                    events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
-        total = Report.all_of(reports)
-        return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
+                    self._advance(w, k, tag)
+            reports = [Report(*w.finish()) for w in workers]
+        if self.footprint is not None and events.listeners:
+            now, nbytes = time.perf_counter(), resident_bytes()
+            for w in workers:
+                events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
+        return Report.all_of(reports)
 
     def _in_turns(
         self, shares: Shares, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]
@@ -225,9 +234,9 @@ class Host:
     def _advance(self, w: Worker, k: int, tag: Tag) -> None:
         """One round of one worker."""
         events.activity.worker = w.index
-        transport = self.transport
-        arrived = {v: transport.receive(v, w.index, tag) for v in w.senders(k)}
-        after = tag._replace(round=k + 1)
+        transport, now = self.transport, Tag(tag.epoch, tag.run, k)
+        arrived = {v: transport.receive(v, w.index, now) for v in w.senders(k)}
+        after = Tag(tag.epoch, tag.run, k + 1)
         for v, pieces in w.advance(k, arrived):
             transport.send(w.index, v, after, pieces)
 
@@ -320,19 +329,6 @@ class Host:
             store.put(key, parts)
         else:
             store.put_file(key, {block: in_file(x) for block, x in parts.items()})
-
-
-@contextmanager
-def _heard(wanted: bool) -> Iterator[list[events.Event]]:
-    """The events of a run, where the driver cannot hear them itself."""
-    heard: list[events.Event] = []
-    if wanted:
-        events.listeners.append(heard.append)
-    try:
-        yield heard
-    finally:
-        if wanted:
-            events.listeners.remove(heard.append)
 
 
 class ServedHost(Host):

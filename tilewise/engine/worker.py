@@ -20,8 +20,8 @@ from tilewise.engine.collectives import Participant
 from tilewise.engine.held import Held, name_of
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
-from tilewise.engine.prepared import Prepared, WorkerStep
-from tilewise.engine.rounds import Move, Round, Run, Shuffle
+from tilewise.engine.prepared import Once, Prepared, WorkerStep
+from tilewise.engine.rounds import Move, Run, Shuffle
 from tilewise.engine.stealing import Job, Sharing, nodes_of
 from tilewise.ir.reductions import Combining, Reduction
 from tilewise.layout import (
@@ -69,7 +69,7 @@ class Start(NamedTuple):
     def unpacked(words: tuple[Any, ...]) -> Start:
         """What `packed` was called on."""
         consts = tuple([np.frombuffer(raw, dtype)[0] for dtype, raw in words[4]])
-        return Start(*words[:4], consts, *words[5:])
+        return Start._make((*words[:4], consts, *words[5:]))
 
 
 class Worker:
@@ -117,12 +117,6 @@ class Worker:
                 self.values.put(pos, self.store[leaf])
         for pos, value in zip(plan.consts, start.consts, strict=True):
             self.values.put_constant(pos, {-1: np.asarray(value)})
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """The rounds of the plan under way."""
-        assert self.now is not None
-        return self.now[1].rounds
 
     def senders(self, index: int) -> list[int]:
         """The others that send something for a round."""
@@ -183,7 +177,9 @@ class Worker:
     def _each_block(self, learned: Prepared, step: WorkerStep, index: int, inner: int = -1) -> None:
         """One step, on all blocks of this worker, or once where they share its result."""
         values = self.values
-        if step.inner:
+        if step.once is not None and self.sharing is None:
+            self._only(learned.plan, step, step.once)
+        elif step.inner:
             for k, part in enumerate(step.inner):
                 self._each_block(learned, part, index, k)
         else:
@@ -198,6 +194,20 @@ class Worker:
                 values.put(pos, parts)
         for x in step.frees:
             values.drop(x)
+
+    def _only(self, plan: Exchanges, step: WorkerStep, once: Once) -> None:
+        """A step that runs once, as most do: the same with fewer words."""
+        assert self.now is not None
+        held, at = self.values, once.at
+        for pos, sizes in step.reserves:
+            held.reserve(pos, sizes)
+        values: list[Any] = [None] * len(plan.specs)
+        for p in step.reads:
+            parts = held[p]
+            values[p] = parts[at] if at in parts else parts[-1]
+        step.runner.run(nodes_of(plan, once.block, self.now[0].consts), values, free=False)
+        for pos, block in once.makes:
+            held.put(pos, {block: values[pos]})
 
     def _blocks(self, learned: Prepared, step: WorkerStep, index: int, inner: int) -> dict[int, Parts]:
         """What a step makes; of the blocks that have nothing for it, what changes nothing."""
