@@ -121,7 +121,8 @@ def whole(remote: Remote) -> np.ndarray[Any, Any]:
     def crossing(x: Remote) -> int:
         return moves(x.layout, OnDriver(), x.shape, x.cluster.mesh).bytes(x.dtype.itemsize)
 
-    near = min((remote, *(x for x in remote.copies if not x.dropped)), key=crossing)
+    copies = [x for x in remote.copies if not x.dropped]
+    near = min((remote, *copies), key=crossing) if copies else remote
     with showing(current().progress), moving(remote.cluster, crossing(near)):
         return near.whole()
 

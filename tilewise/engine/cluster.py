@@ -19,7 +19,9 @@ from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
+from tilewise.engine.network.frames import unflat
 from tilewise.engine.network.sending import packed_plan
+from tilewise.engine.pieces import cuts_of
 from tilewise.engine.recovery.replay_log import Entry
 from tilewise.engine.recovery.revive import RUNS_AHEAD, RUNS_LEFT, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
@@ -28,7 +30,7 @@ from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
-from tilewise.layout import Box, Layout, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.layout import Box, Layout, box_size, local_dims
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
@@ -316,14 +318,19 @@ class Cluster(Recovery):
         return self._surely(lambda: self._fetch_now(x, box))
 
     def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
-        e = moves(x.layout, OnDriver(), x.shape, self.mesh)
-        pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
-        got = self._ask_holders(x, {p.src_worker for p, _ in pieces}, "cut_stored", x.key, e, box)
-        queues: dict[int, list[ND]] = {w: list(cut) for g in got for w, cut in g.items()}
-        out = [(both, queues[p.src_worker].pop(0)) for p, both in pieces]
-        counters = self._counters
-        counters.network_bytes += sum(d.nbytes for (p, _), (_, d) in zip(pieces, out, strict=True) if p.crosses)
-        counters.predicted_bytes += sum(box_size(both) for p, both in pieces if p.crosses) * x.dtype.itemsize
+        cuts = cuts_of(x.layout, x.shape, self.mesh, box)
+        wanted: dict[int, list[tuple[int, Any]]] = {}
+        for cut in cuts:
+            wanted.setdefault(cut.worker, []).append((cut.block, cut.at))
+        got = self._ask_holders(x, {*wanted}, "cut_stored", x.key, wanted)
+        queues = {w: iter(unflat(parts)) for g in got for w, parts in g.items()}
+        counters, out = self._counters, []
+        for cut in cuts:
+            data = next(queues[cut.worker])
+            out.append((cut.box, data))
+            if cut.crosses:
+                counters.network_bytes += data.nbytes
+                counters.predicted_bytes += box_size(cut.box) * x.dtype.itemsize
         counters.exchanges += 1
         return out
 

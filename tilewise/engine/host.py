@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from tilewise import events
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.held import Held
+from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.network.wire import Wire
@@ -27,7 +28,7 @@ from tilewise.engine.rounds import rounds
 from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
 from tilewise.engine.worker import Start, Worker
-from tilewise.layout import DRIVER, Box, Exchange, Mesh
+from tilewise.layout import DRIVER, Exchange, Mesh
 from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
@@ -117,9 +118,9 @@ class Host:
         """By worker: the keys of stored values."""
         return {i: sorted(w.store) for i, w in self.workers.items()}
 
-    def cut_stored(self, key: int, exchange: Exchange, box: Box) -> dict[int, list[ND]]:
-        """By worker: pieces of a box of a stored value for the driver."""
-        return {i: w.cut_stored(key, exchange, box) for i, w in self.workers.items()}
+    def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
+        """By worker: parts of a stored value for the driver, of the blocks and at the places that `cuts` has."""
+        return {i: w.cut_stored(key, cuts[i]) for i, w in self.workers.items() if i in cuts}
 
     def write_stored(self, key: int, exchange: Exchange, sink: bytes) -> int:
         """Write what workers hold of a value to a sink: how many elements."""
@@ -383,6 +384,10 @@ class ServedHost(Host):
         self.sharing.begin()
         made = super()._run(start, tag, scattered)
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
+
+    def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
+        """The same, in the fewest words."""
+        return {i: flat(cut) for i, cut in super().cut_stored(key, cuts).items()}
 
     def ready(self) -> None:
         """Whatever was under way has ended."""

@@ -32,7 +32,6 @@ from tilewise.layout import (
     Stored,
     blocked,
     box_size,
-    overlap,
     reduction,
 )
 from tilewise.ops.traits.collectives import Parts
@@ -368,12 +367,10 @@ class Worker:
 
     # -- with the driver ------------------------------------------------------------------------------------------
 
-    def cut_stored(self, key: int, exchange: Exchange, box: Box) -> list[ND]:
-        """Pieces of a box of a stored value for the driver."""
+    def cut_stored(self, key: int, cuts: Sequence[tuple[int, Any]]) -> list[ND]:
+        """Parts of a stored value for the driver: of which blocks, and where in them."""
         source = self.store[key]
-        mine = [p for p in exchange.pieces if p.src_worker == self.index]
-        cut = [replace(p, box=both) for p in mine if box_size(both := overlap(p.box, box))]
-        return [piece_of(source, exchange, self.mesh, p) for p in cut]
+        return [source[block][index] for block, index in cuts]
 
     def write_stored(self, key: int, exchange: Exchange, sink: Sink) -> int:
         """Write the pieces of a stored value that are for this worker to write: how many elements."""
