@@ -27,7 +27,7 @@ class Held(Mapping[int, Parts]):
         self.name = name
         self._parts: dict[int, Parts] = {}  # the blocks in the store, by value
         self._reserved: dict[int, Mapping[int, int]] = {}  # the sizes of those to come
-        self._constants: dict[int, Parts] = {}  # not counted
+        self._constants: dict[int, Parts] = {}  # not counted, and kept to the end
         self._files: dict[int, Parts] = {}  # values in files of this process, mapped: not counted
 
     def reserve(self, number: int, sizes: Mapping[int, int]) -> None:
@@ -46,7 +46,7 @@ class Held(Mapping[int, Parts]):
         self._reserved.pop(number, None)
 
     def put_constant(self, number: int, parts: Parts) -> None:
-        """A number that is part of the plan."""
+        """A number that is part of the plan, or a value that is counted elsewhere as long as this one is here."""
         self._constants[number] = parts
 
     def put_file(self, number: int, parts: Parts) -> None:

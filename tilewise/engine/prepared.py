@@ -39,6 +39,11 @@ class WorkerStep:
     frees: tuple[int, ...] = ()
     once: Once | None = None  # where it runs once, which needs no more than this
 
+    @cached_property
+    def made_bytes(self) -> int:
+        """Bytes of all that it reserves."""
+        return sum(nbytes for _, sizes in self.reserves for nbytes in sizes.values())
+
 
 class Once(NamedTuple):
     """What a step that runs once on a worker reads and makes: on its only block, or for all of them."""
