@@ -43,12 +43,13 @@ from tilewise.store import pool
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array import repeat, slices, workers
+    from tilewise.array import slices, workers
     from tilewise.array.in_turns import evaluate as streaming
+    from tilewise.array.schedule import repeat
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
 else:
-    repeat = later("tilewise.array.repeat")
+    repeat = later("tilewise.array.schedule.repeat")
     slices = later("tilewise.array.slices")
     streaming = later("tilewise.array.in_turns.evaluate")
     workers = later("tilewise.array.workers")

@@ -16,7 +16,7 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
-from tilewise.array.repeat import Graph, plan_of
+from tilewise.array.schedule.repeat import Graph, plan_of
 from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs

@@ -156,7 +156,7 @@ def flags(nodes: Sequence[Any], wanted: Sequence[int]) -> list[bool]:
 
 
 mesh_plans: dict[Any, Any] = {}  # those of mesh.py
-repeats: dict[Any, Any] = {}  # those of array/repeat.py
+repeats: dict[Any, Any] = {}  # those of array/schedule/repeat.py
 
 
 def forget_plans() -> None:
