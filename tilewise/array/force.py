@@ -32,14 +32,17 @@ from tilewise.later import later
 from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
+from tilewise.plan.exchanges import Exchanges
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
     from tilewise.array.evaluation import in_turns as streaming
     from tilewise.array.evaluation import workers
+    from tilewise.array.schedule import repeat
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
 else:
+    repeat = later("tilewise.array.schedule.repeat")
     streaming = later("tilewise.array.evaluation.in_turns")
     workers = later("tilewise.array.evaluation.workers")
 
@@ -105,7 +108,12 @@ def _make_known(cells: Iterable[Cell]) -> None:
     if traced:
         raise ValueAsked
     settings = current()
+    graph = _on_workers(outputs, settings)
+    if graph is not None and workers.run_again(graph, settings):
+        return
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+    if structure.rewritable:
+        graph = None  # which would be another holder of nodes
     replaced: list[tuple[Cell, Node]] = []
     if structure.rewritable and settings.engine != "numpy" and not settings.compare:
         replaced = rewritten.rewrite(outputs, structure, settings)
@@ -122,10 +130,12 @@ def _make_known(cells: Iterable[Cell]) -> None:
             replaced += rewritten.still_read(narrowed)
     begun = settings.progress and progress.begin()
     try:
-        _evaluate(at, values, structure, outputs, settings, asked)
+        made_by = _evaluate(at, values, structure, outputs, settings, asked)
     finally:
         if begun:
             progress.end()
+    if graph is not None and made_by is not None:
+        repeat.keep(graph, made_by, list(at), settings)
     for cell, old in replaced:
         if cell.buf is not None and (cell.leaf is None or cell.leaf() is None) and type(old.op) is not Const:
             if cell.exports is None:
@@ -135,6 +145,17 @@ def _make_known(cells: Iterable[Cell]) -> None:
             become_leaf(old, cell.buf, cell.exports)
         else:
             _also_held(cell, old)
+
+
+def _on_workers(outputs: list[Cell], settings: Settings) -> repeat.Graph | None:
+    """The graph of cells, and of others that are computed with them, if workers may have a plan for it."""
+    cluster, stays = cluster_here(settings.blocks)
+    if cluster is None or not stays or settings.engine == "numpy" or settings.compare:
+        return None
+    graph = repeat.graph_on(outputs, cluster)
+    if graph is not None and len(PENDING) > len(outputs):
+        rewritten.add_living(graph.outputs, graph.at, _apart)
+    return graph
 
 
 def _also_held(cell: Cell, old: Node) -> None:
@@ -151,28 +172,30 @@ def _evaluate(
     outputs: list[Cell],
     settings: Settings,
     asked: int,
-) -> None:
+) -> Exchanges | None:
     """Run a graph on the engine of the session, and give outputs their values.
 
-    Where memory is short, only the first ones, which were asked for: the others stay pending.
+    Where memory is short, only the first ones, which were asked for: the others stay pending. Gives the plan of
+    workers, if it is one of this very graph.
     """
     cluster, stays = cluster_here(settings.blocks)
     nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
-        _run_mesh(nodes, outputs, settings, cluster, stays, asked)
+        return _run_mesh(nodes, outputs, settings, cluster, stays, asked)
     elif (tight := here.too_small(nodes, at, structure, outputs, settings)) is not None:
         _run_streamed(outputs[:asked], settings, tight)
     else:
         values, noted, shared = here.run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
             commit_one(outputs[0], at, values)
-            return
+            return None
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
                 n.value = None
             # Another thread may have read a result's node meanwhile. Its leaf is overwritten: it needs the value.
             kept = sorted({*shared, *(at[c.node] for c in outputs if c.node is not None)}) if noted else shared
             commit(outputs, at, values, kept)
+    return None
 
 
 def _run_streamed(outputs: Sequence[Cell], settings: Settings, session: Session) -> None:
@@ -197,8 +220,9 @@ def _given(n: Node) -> Any:
 
 def _run_mesh(
     nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool, asked: int
-) -> None:
-    """Run on a cluster; results stay there, or come back at once."""
+) -> Exchanges | None:
+    """Run on a cluster; results stay there, or come back at once. Gives the plan, if it is one of these very nodes."""
+    plan, counted = None, False
     surely = set(outputs[:asked])
     lent: list[Node] = []
     roots = [c.node for c in outputs if c.node is not None]
@@ -213,13 +237,15 @@ def _run_mesh(
         if _count_masks(nodes, outputs, stays, lent):
             outputs = [c for c in outputs if waiting(c)]
             nodes = walk([c.node for c in outputs if c.node is not None])
+            counted = True
         if outputs:
-            _run_counted(nodes, outputs, settings, cluster, stays, surely)
+            plan = _run_counted(nodes, outputs, settings, cluster, stays, surely)
         for c, node in other:
             _also_held(c, node)
     finally:
         for n in lent:
             n.value = None
+    return plan if new is roots and not counted else None
 
 
 def _run_counted(
@@ -229,23 +255,24 @@ def _run_counted(
     cluster: Cluster,
     stays: bool,
     surely: Collection[Cell],
-) -> None:
+) -> Exchanges | None:
     """Run on a cluster; what does not fit into its workers' memory runs block by block, there or, if need be, here.
 
     Then only those that were asked for: the others stay pending.
     """
     try:
-        workers.run_counted(nodes, outputs, settings, cluster, stays)
+        return workers.run_counted(nodes, outputs, settings, cluster, stays)
     except MemoryBudgetError:
         session = session_here()
         if session is None or session.memory is None:
             raise
         outputs = [c for c in outputs if c in surely]
         if streaming.run_shared(outputs, settings, session, cluster, stays):
-            return
+            return None
         if not workers.reads_files_only(nodes):
             raise
         streaming.run_streamed(outputs, settings, session, conform)
+        return None
 
 
 def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, lent: list[Node]) -> bool:

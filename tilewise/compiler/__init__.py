@@ -156,12 +156,14 @@ def flags(nodes: Sequence[Any], wanted: Sequence[int]) -> list[bool]:
 
 
 mesh_plans: dict[Any, Any] = {}  # those of mesh.py
+repeats: dict[Any, Any] = {}  # those of array/schedule/repeat.py
 
 
 def forget_plans() -> None:
     """Make all plans anew: those that are kept were made for other thresholds, say."""
     forget_structures()
     mesh_plans.clear()
+    repeats.clear()
 
 
 follow(lambda _: forget_plans())

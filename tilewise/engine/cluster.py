@@ -19,16 +19,18 @@ from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
+from tilewise.engine.network.frames import unflat
 from tilewise.engine.network.sending import packed_plan
+from tilewise.engine.pieces import cuts_of
 from tilewise.engine.recovery.replay_log import Entry
-from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
+from tilewise.engine.recovery.revive import RUNS_AHEAD, RUNS_LEFT, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
-from tilewise.layout import Box, Layout, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.layout import Box, Layout, box_size, local_dims
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
@@ -67,23 +69,27 @@ class Cluster(Recovery):
         """
         self._check_open()
         self.look_for_places()
-        number = self._number_of(plan)
-        certain = backend == NATIVE and self.plans[number].never_fails
+        number = self.numbers.get(id(plan)) or self._learned(plan)
+        taught = self.plans[number]
+        certain = taught.never_fails and backend == NATIVE
         fails = not certain or self.memory is not None  # a worker may refuse it
         waits = fails or self.in_process or bool(events.listeners)
         if waits:
             self.settle()
         self._copy_if_due()
-        self._save_if_due()
-        keys = tuple(next(self.counter) for _ in plan.wanted)
-        given = tuple(self._given(x) for x in leaves)
-        rooted = self._rooted(given, self.plans[number])
-        entry = Entry(number, given, tuple(consts), keys, backend, rooted, tuple(sinks))
+        if self.saved is not None:
+            self._save_if_due()
+        keys = tuple([next(self.counter) for _ in taught.results])
+        given = tuple([self._given(x) for x in leaves])
+        entry = Entry(number, given, tuple(consts), keys, backend, self._rooted(given, taught), tuple(sinks))
         try:
             self._surely(lambda: self._start(entry, self._take_dead()))
             if self.mortal:
-                self.log.add(entry, self.plans[number].sizes)
-            self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
+                self.log.add(entry, taught.sizes)
+            if waits:
+                self._surely(lambda: self._settle(0))
+            elif len(self.under_way) > RUNS_AHEAD:
+                self._surely(lambda: self._settle(RUNS_LEFT))
         except BaseException:
             if entry in self.under_way:
                 self.give_up(entry.run)
@@ -91,12 +97,7 @@ class Cluster(Recovery):
             for key in keys:
                 self.failed.pop(key, None)
             raise
-        return [self._result(k, *kept) for k, kept in zip(keys, results_of(plan), strict=True)]
-
-    def _result(self, key: int, spec: Spec, layout: Layout, on_disk: bool) -> Remote:
-        found = Remote(self, key, spec.shape, spec.dtype, spec.order, layout)
-        found.on_disk = on_disk
-        return found
+        return [Remote(self, key, *kept) for key, kept in zip(keys, taught.results, strict=True)]
 
     def settle(self) -> None:
         """Wait for all runs under way; raises what went wrong in the first that failed."""
@@ -116,30 +117,32 @@ class Cluster(Recovery):
 
     def _rooted(self, given: Sequence[Any], taught: Taught) -> bool:
         """Whether a plan reads nothing but files, and about as much as it makes: its results need no copies."""
-        if any(isinstance(x, int | np.ndarray) for x in given):
-            return False
+        for x in given:
+            if type(x) is int or isinstance(x, np.ndarray):
+                return False
         if isinstance(taught.plan, Shares):
             return True  # copies of what lies on disk would not fit
         read: int = sum(math.prod(x.shape) * x.dtype.itemsize for x in given)
         return read <= 2 * self.mesh.workers * sum(taught.sizes)
 
-    def _number_of(self, plan: Exchanges | Shares) -> int:
-        """The number under which workers know a plan."""
-        known = self.numbers.get(id(plan))
-        if known is None:
-            if len(self.plans) >= PLANS_KEPT:
-                self._forget_plans()
-            known = next(self.counter)
-            bounded = plan.bounded_bytes
-            if isinstance(plan, Shares):
-                scatters, count, certain = scattering(plan), len(plan.streams.loops), False
-            else:
-                scatters = tuple(m for r in rounds(plan) for m in r.scatters)
-                count, certain = sum(len(r) for r in plan.routes), never_fails(plan)
-            sizes = tuple(self._held_bytes(*kept) for kept in results_of(plan))
-            self.plans[known] = Taught(plan, scatters, plan.network_bytes - bounded, bounded, count, certain, sizes)
-            self.numbers[id(plan)] = known
-        return known
+    def _learned(self, plan: Exchanges | Shares) -> int:
+        """A number under which workers will know a plan."""
+        if len(self.plans) >= PLANS_KEPT:
+            self._forget_plans()
+        number = next(self.counter)
+        bounded = plan.bounded_bytes
+        if isinstance(plan, Shares):
+            scatters, count, certain = scattering(plan), len(plan.streams.loops), False
+        else:
+            scatters = tuple(m for r in rounds(plan) for m in r.scatters)
+            count, certain = sum(len(r) for r in plan.routes), never_fails(plan)
+        results = results_of(plan)
+        sizes = tuple(self._held_bytes(*kept) for kept in results)
+        exact = plan.network_bytes - bounded
+        kinds = tuple((spec.shape, spec.dtype, spec.order, layout, on_disk) for spec, layout, on_disk in results)
+        self.plans[number] = Taught(plan, scatters, exact, bounded, count, certain, sizes, kinds)
+        self.numbers[id(plan)] = number
+        return number
 
     def _held_bytes(self, spec: Spec, layout: Layout, on_disk: bool) -> int:
         return 0 if on_disk else math.prod(local_dims(layout, spec.shape, self.mesh)) * spec.dtype.itemsize
@@ -157,15 +160,11 @@ class Cluster(Recovery):
     def _start(self, entry: Entry, gone: list[int]) -> None:
         """Give a run to all hosts, whose workers first let go of the values that are `gone`. Waits for nothing."""
         taught = self.plans[entry.number]
-        for x in entry.leaves:
-            if isinstance(x, int):
-                self._check_made(x)  # it may have been lost meanwhile
-        here = {
-            pos: x for pos, x in zip(taught.plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)
-        }
-        there = tuple(
-            x if isinstance(x, int) else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves
-        )
+        if self.failed:
+            for x in entry.leaves:
+                if isinstance(x, int):
+                    self._check_made(x)  # it may have been lost meanwhile
+        there = tuple([x if type(x) is int else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves])
         traced = bool(events.listeners) and not self.in_process
         run = entry.run = next(self.counter)
         start = Start(
@@ -179,7 +178,7 @@ class Cluster(Recovery):
             tuple(gone),
             traced,
             entry.sinks,
-        )
+        ).packed()
         futures: list[Any] = []
         began = False
         try:
@@ -188,11 +187,11 @@ class Cluster(Recovery):
                 self.taught.add(entry.number)
             began = True
             if taught.scatters:
-                sent = self._scatter(taught.scatters, here)
+                sent = self._scatter(taught.scatters, dict(zip(taught.plan.leaves, entry.leaves, strict=True)))
                 for h, workers in self.hosts.items():
                     futures.append(self.call(h, "run", start, {w: sent[w] for w in workers if sent[w]}))
             else:
-                futures.extend(self.call_all("run", start, {}))
+                futures += self.call_all("run", start, {})
         except BaseException:
             self.broken = self.broken or (
                 began and self.mortal
@@ -201,7 +200,7 @@ class Cluster(Recovery):
             raise
         self.under_way[entry] = futures
 
-    def _scatter(self, scatters: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
+    def _scatter(self, scatters: Sequence[Move], here: dict[int, Any]) -> list[list[Any]]:
         """Per worker: what it gets of the driver's arrays."""
         out: list[list[Any]] = [[] for _ in range(self.mesh.workers)]
         for move in scatters:
@@ -217,8 +216,7 @@ class Cluster(Recovery):
             entry, futures = next(iter(self.under_way.items()))
             answers = self.wait(futures)
             failures = [a for a in answers if isinstance(a, Failure)]
-            lost = next((f.lost for f in failures if f.lost), None)
-            if lost:
+            if failures and (lost := next((f.lost for f in failures if f.lost), None)):
                 raise WorkerLost(lost)
             del self.under_way[entry]
             if isinstance(entry, Mark):
@@ -253,8 +251,9 @@ class Cluster(Recovery):
     def _count(self, entry: Entry, reports: Sequence[Report]) -> None:
         report, counters = Report.all_of(reports), self._counters
         for one in reports:
-            for event in on_the_drivers_clock(one):
-                events.emit(event)
+            if one.events:
+                for event in on_the_drivers_clock(one):
+                    events.emit(event)
         counters.stolen_blocks += report.stolen_blocks
         counters.stolen_bytes += report.stolen_bytes
         if entry.counted:
@@ -319,14 +318,19 @@ class Cluster(Recovery):
         return self._surely(lambda: self._fetch_now(x, box))
 
     def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
-        e = moves(x.layout, OnDriver(), x.shape, self.mesh)
-        pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
-        got = self._ask_holders(x, {p.src_worker for p, _ in pieces}, "cut_stored", x.key, e, box)
-        queues: dict[int, list[ND]] = {w: list(cut) for g in got for w, cut in g.items()}
-        out = [(both, queues[p.src_worker].pop(0)) for p, both in pieces]
-        counters = self._counters
-        counters.network_bytes += sum(d.nbytes for (p, _), (_, d) in zip(pieces, out, strict=True) if p.crosses)
-        counters.predicted_bytes += sum(box_size(both) for p, both in pieces if p.crosses) * x.dtype.itemsize
+        cuts = cuts_of(x.layout, x.shape, self.mesh, box)
+        wanted: dict[int, list[tuple[int, Any]]] = {}
+        for cut in cuts:
+            wanted.setdefault(cut.worker, []).append((cut.block, cut.at))
+        got = self._ask_holders(x, {*wanted}, "cut_stored", x.key, wanted)
+        queues = {w: iter(unflat(parts)) for g in got for w, parts in g.items()}
+        counters, out = self._counters, []
+        for cut in cuts:
+            data = next(queues[cut.worker])
+            out.append((cut.box, data))
+            if cut.crosses:
+                counters.network_bytes += data.nbytes
+                counters.predicted_bytes += box_size(cut.box) * x.dtype.itemsize
         counters.exchanges += 1
         return out
 

@@ -27,7 +27,7 @@ class Held(Mapping[int, Parts]):
         self.name = name
         self._parts: dict[int, Parts] = {}  # the blocks in the store, by value
         self._reserved: dict[int, Mapping[int, int]] = {}  # the sizes of those to come
-        self._constants: dict[int, Parts] = {}  # not counted
+        self._constants: dict[int, Parts] = {}  # not counted, and kept to the end
         self._files: dict[int, Parts] = {}  # values in files of this process, mapped: not counted
 
     def reserve(self, number: int, sizes: Mapping[int, int]) -> None:
@@ -46,7 +46,7 @@ class Held(Mapping[int, Parts]):
         self._reserved.pop(number, None)
 
     def put_constant(self, number: int, parts: Parts) -> None:
-        """A number that is part of the plan."""
+        """A number that is part of the plan, or a value that is counted elsewhere as long as this one is here."""
         self._constants[number] = parts
 
     def put_file(self, number: int, parts: Parts) -> None:
@@ -64,12 +64,13 @@ class Held(Mapping[int, Parts]):
 
     def clear(self) -> None:
         """Let go of all, also of what a step that failed has reserved."""
-        keys = {(self.name, x, block) for held in (self._parts, self._reserved) for x in held for block in held[x]}
-        for key in keys:
-            if key in self.blocks:
-                self.blocks.release(key)
-        self._parts.clear()
-        self._reserved.clear()
+        name, blocks = self.name, self.blocks
+        for held in (self._parts, self._reserved):
+            for number, its in held.items():
+                for block in its:
+                    if (key := (name, number, block)) in blocks:
+                        blocks.release(key)
+            held.clear()
         self._constants.clear()
         self._files.clear()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from tilewise import events
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.held import Held
+from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.network.wire import Wire
@@ -28,7 +29,7 @@ from tilewise.engine.rounds import rounds
 from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
 from tilewise.engine.worker import Start, Worker
-from tilewise.layout import DRIVER, Box, Exchange, Mesh
+from tilewise.layout import DRIVER, Exchange, Mesh
 from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
@@ -57,9 +58,18 @@ class Report(NamedTuple):
     @staticmethod
     def all_of(reports: Sequence[Report]) -> Report:
         """What several did together; the peak is that of the one with the highest."""
+        if len(reports) == 1:
+            return reports[0]
         network, read, peak, disk, blocks, stolen, *_ = zip(*reports, strict=True)
         spilled, restored, written = map(sum, zip(*disk, strict=True))
         return Report(sum(network), sum(read), max(peak), (spilled, restored, written), sum(blocks), sum(stolen))
+
+    def packed(self) -> tuple[Any, ...]:
+        """In plain words, as far as there is something to say: the driver gets one of these for every run."""
+        return self[:3] if self[3:] == _NOTHING_ELSE else tuple(self)
+
+
+_NOTHING_ELSE = Report(0, 0, 0)[3:]
 
 
 class Copied(NamedTuple):
@@ -109,9 +119,9 @@ class Host:
         """By worker: the keys of stored values."""
         return {i: sorted(w.store) for i, w in self.workers.items()}
 
-    def cut_stored(self, key: int, exchange: Exchange, box: Box) -> dict[int, list[ND]]:
-        """By worker: pieces of a box of a stored value for the driver."""
-        return {i: w.cut_stored(key, exchange, box) for i, w in self.workers.items()}
+    def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
+        """By worker: parts of a stored value for the driver, of the blocks and at the places that `cuts` has."""
+        return {i: w.cut_stored(key, cuts[i]) for i, w in self.workers.items() if i in cuts}
 
     def write_stored(self, key: int, exchange: Exchange, sink: bytes) -> int:
         """Write what workers hold of a value to a sink: how many elements."""
@@ -127,14 +137,19 @@ class Host:
         except Exception as error:
             return Failure(error)
 
-    def run(self, start: Start, scattered: Mapping[int, list[list[ND]]]) -> Report | Failure:
-        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's; used up.
+    def run(self, words: tuple[Any, ...], scattered: Mapping[int, list[list[ND]]]) -> Report | Failure:
+        """Run a plan on all workers here, as a packed Start says it.
+
+        `scattered`: by worker, what it gets of each array of the driver's; used up.
 
         If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
         stored by then, the driver lets it drop.
         """
+        start = Start.unpacked(words)
         tag = Tag(start.epoch, start.run, 0)
         try:
+            if start.traced:
+                return self._together(tag, lambda: self._traced(start, tag, scattered))
             return self._together(tag, lambda: self._run(start, tag, scattered))
         finally:
             events.activity.worker = 0
@@ -157,25 +172,33 @@ class Host:
             self.transport.fail(tag)
             return Failure(error)
 
+    def _traced(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
+        """The same, with its events, which the driver cannot hear itself."""
+        heard: list[events.Event] = []
+        events.listeners.append(heard.append)
+        try:
+            made = self._run(start, tag, scattered)
+        finally:
+            events.listeners.remove(heard.append)
+        return made._replace(events=tuple(heard), clock=time.perf_counter())
+
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
-        workers = self.workers.values()
-        with _heard(start.traced) as heard:
-            plan = next(iter(workers)).plans[start.number]
-            if isinstance(plan, Shares):
-                reports = self._in_turns(plan, start, tag, scattered)
-            else:
+        workers = [*self.workers.values()]
+        plan = workers[0].plans[start.number]
+        if isinstance(plan, Shares):
+            reports = self._in_turns(plan, start, tag, scattered)
+        else:
+            for w in workers:
+                w.begin(start, scattered.get(w.index, []))
+            for k in range(len(plan.rounds)):
                 for w in workers:
-                    w.begin(start, scattered.get(w.index, []))
-                for k in range(len(next(iter(workers)).rounds)):
-                    for w in workers:
-                        self._advance(w, k, tag._replace(round=k))
-                reports = [Report(*w.finish()) for w in workers]
-            if self.footprint is not None and events.listeners:
-                now, nbytes = time.perf_counter(), resident_bytes()
-                for w in workers:
-                    events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
-        total = Report.all_of(reports)
-        return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
+                    self._advance(w, k, tag)
+            reports = [Report(*w.finish()) for w in workers]
+        if self.footprint is not None and events.listeners:
+            now, nbytes = time.perf_counter(), resident_bytes()
+            for w in workers:
+                events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
+        return Report.all_of(reports)
 
     def _in_turns(
         self, shares: Shares, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]
@@ -210,9 +233,9 @@ class Host:
     def _advance(self, w: Worker, k: int, tag: Tag) -> None:
         """One round of one worker."""
         events.activity.worker = w.index
-        transport = self.transport
-        arrived = {v: transport.receive(v, w.index, tag) for v in w.senders(k)}
-        after = tag._replace(round=k + 1)
+        transport, now = self.transport, Tag(tag.epoch, tag.run, k)
+        arrived = {v: transport.receive(v, w.index, now) for v in w.senders(k)}
+        after = Tag(tag.epoch, tag.run, k + 1)
         for v, pieces in w.advance(k, arrived):
             transport.send(w.index, v, after, pieces)
 
@@ -307,19 +330,6 @@ class Host:
             store.put_file(key, {block: in_file(x) for block, x in parts.items()})
 
 
-@contextmanager
-def _heard(wanted: bool) -> Iterator[list[events.Event]]:
-    """The events of a run, where the driver cannot hear them itself."""
-    heard: list[events.Event] = []
-    if wanted:
-        events.listeners.append(heard.append)
-    try:
-        yield heard
-    finally:
-        if wanted:
-            events.listeners.remove(heard.append)
-
-
 class ServedHost(Host):
     """A host in a process of its own, which answers the driver's calls over a wire."""
 
@@ -373,6 +383,10 @@ class ServedHost(Host):
         made = super()._run(start, tag, scattered)
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
 
+    def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
+        """The same, in the fewest words."""
+        return {i: flat(cut) for i, cut in super().cut_stored(key, cuts).items()}
+
     def ready(self) -> None:
         """Whatever was under way has ended."""
 
@@ -395,9 +409,12 @@ class ServedHost(Host):
                     answer = self.answer(call.method, call.args)
                 except Cancelled:
                     continue
-                if isinstance(answer, Failure):
-                    answer = pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps)
-                self.transport.answer(call, answer)
+                if type(answer) is Report:
+                    self.transport.answer(call, answer.packed(), soon=True)
+                elif isinstance(answer, Failure):
+                    self.transport.answer(call, pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps))
+                else:
+                    self.transport.answer(call, answer)
                 del call, answer  # arrays that came and went are not kept until the next call
                 if self.footprint is not None:
                     self.footprint.trim()

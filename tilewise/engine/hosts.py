@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilewise.engine.counters import Counters, DiskCounters
 from tilewise.engine.recovery.copies import Copies
 from tilewise.engine.recovery.copying import Copying
@@ -17,7 +19,8 @@ from tilewise.engine.recovery.replay_log import Entry, Log
 from tilewise.engine.recovery.saved import Saved
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move
-from tilewise.layout import Mesh
+from tilewise.ir.order import Order
+from tilewise.layout import Layout, Mesh
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
 from tilewise.records import dataclass
@@ -38,6 +41,7 @@ class Taught:
     exchanges: int
     never_fails: bool
     sizes: tuple[int, ...]  # bytes that its results take up on the worker with the most
+    results: tuple[tuple[tuple[int, ...], np.dtype[Any], Order, Layout, bool], ...]  # what a Remote is made of
 
 
 @dataclass(frozen=True, eq=False)

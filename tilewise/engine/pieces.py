@@ -7,12 +7,28 @@ A halo is received where a block already lies: blocks cut along their slowest ax
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewise.backend.host.arrays import widened
-from tilewise.layout import Box, Exchange, Held, Layout, Mesh, Piece, Shard, held_box, place, shards
+from tilewise.layout import (
+    Box,
+    Exchange,
+    Held,
+    Layout,
+    Mesh,
+    OnDriver,
+    Piece,
+    Shard,
+    box_size,
+    held_box,
+    moves,
+    overlap,
+    place,
+    shards,
+)
 from tilewise.ops.traits.collectives import Parts
 from tilewise.store.base import within
 
@@ -37,6 +53,29 @@ def halo_blocks(source: Parts, exchange: Exchange, blocks: Iterable[int]) -> Par
             return None
         out[block] = wide
     return out
+
+
+class Cut(NamedTuple):
+    """A part of a stored value, on its way to the driver."""
+
+    worker: int
+    block: int  # -1: the worker has it once
+    at: tuple[Any, ...]  # in the block
+    box: Box  # in the value's own coordinates
+    crosses: bool
+
+
+@lru_cache(maxsize=256)
+def cuts_of(layout: Layout, shape: tuple[int, ...], mesh: Mesh, box: Box) -> tuple[Cut, ...]:
+    """The parts of which a box of a stored value is put together on the driver."""
+    found = []
+    for p in moves(layout, OnDriver(), shape, mesh).pieces:
+        both = overlap(p.box, box)
+        if box_size(both):
+            block = -1 if p.src_block is None else p.src_block
+            held = held_at(layout, shape, mesh, place(p.src_worker), block)
+            found.append(Cut(p.src_worker, block, within(both, held), both, p.crosses))
+    return tuple(found)
 
 
 def piece_of(parts: Parts, exchange: Exchange, mesh: Mesh, piece: Piece) -> ND:

@@ -37,6 +37,20 @@ class WorkerStep:
     blockwise: bool
     inner: tuple[WorkerStep, ...] = ()  # what runs in the place of tiles, where some pass has nothing to do
     frees: tuple[int, ...] = ()
+    once: Once | None = None  # where it runs once, which needs no more than this
+
+    @cached_property
+    def made_bytes(self) -> int:
+        """Bytes of all that it reserves."""
+        return sum(nbytes for _, sizes in self.reserves for nbytes in sizes.values())
+
+
+class Once(NamedTuple):
+    """What a step that runs once on a worker reads and makes: on its only block, or for all of them."""
+
+    block: int  # whose sizes it has
+    at: int  # the block of what it reads (-1: what the worker has once)
+    makes: tuple[tuple[int, int], ...]  # values, and of which block they are (-1: the worker has it once)
 
 
 class Incoming(NamedTuple):
@@ -107,6 +121,7 @@ class Prepared:
         made = () if type(step) is View else makes(step)
         reserves = tuple((p, self._sizes(plan.layouts[p], plan.specs[p].shape, plan.specs[p].dtype)) for p in made)
         inside = {x for s in step.steps for x in makes(s)}.difference(step.outs) if isinstance(step, Tiled) else ()
+        blockwise = plan.blockwise(step)
         return WorkerStep(
             step,
             runner([step], backend),
@@ -114,10 +129,20 @@ class Prepared:
             makes(step),
             reserves,
             nothing,
-            plan.blockwise(step),
+            blockwise,
             inner,
             (*(inside if inner else ()), *step.frees),
+            None if inner or nothing else self._once(makes(step), blockwise),
         )
+
+    def _once(self, made: tuple[int, ...], blockwise: bool) -> Once | None:
+        """A step that runs once; None if there are several blocks to run it on."""
+        first = self.blocks[0]
+        if not blockwise:
+            return Once(first, -1, tuple((pos, -1) for pos in made))
+        if len(self.blocks) > 1:
+            return None
+        return Once(first, first, tuple((pos, first if blocked(self.plan.layouts[pos]) else -1) for pos in made))
 
     # -- exchanges ------------------------------------------------------------------------------------------------
 

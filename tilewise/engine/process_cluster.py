@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tilewise import events
 from tilewise.engine.cluster import Cluster
+from tilewise.engine.host import Report
 from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
@@ -148,7 +149,7 @@ class WiredCluster(Cluster):
                     beat = time.monotonic() + BEAT_SECONDS
         lines.awaited.difference_update(futures)
         got = [lines.answers.pop(f) for f in futures]
-        return [a.unpacked() if isinstance(a, PackedFailure) else a for a in got]
+        return [Report(*a) if type(a) is tuple else a.unpacked() if isinstance(a, PackedFailure) else a for a in got]
 
     def disregard(self, futures: Sequence[Any]) -> None:
         """Drop answers that nobody waits for."""

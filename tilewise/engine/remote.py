@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import weakref
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
@@ -29,32 +28,42 @@ class Remote(Source):
     on_workers = True
 
     def __init__(
-        self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout
+        self,
+        cluster: Cluster,
+        key: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        order: Order,
+        layout: Layout,
+        on_disk: bool,
     ) -> None:
         self.cluster = cluster
         self.key = key
         self.shape = shape
-        self.dtype = np.dtype(dtype)
+        self.dtype = dtype
         self.order = order
         self.layout = layout
-        self.chunks = tuple(max(n, 1) for n in local_dims(layout, shape, cluster.mesh))
         self.copies: list[Remote] = []  # of the same value, in other layouts
         self.spare = False  # a copy of something that can be had again
         self.dropped = False  # a spare copy that had to go
-        self.on_disk = False  # in files of the workers
+        self.on_disk = on_disk  # in files of the workers
         cluster.values.add(self)
-        self._end = weakref.finalize(self, cluster.release, key)
-        self._end.atexit = False
+
+    def __del__(self) -> None:
+        if self.key:
+            self.cluster.release(self.key)
+
+    @property
+    def chunks(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The box of a worker's block."""
+        return tuple([max(n, 1) for n in local_dims(self.layout, self.shape, self.cluster.mesh)])
 
     def become(self, other: Remote) -> None:
         """Stand for the same value as another, which is held in another layout; what was held goes."""
-        for x in (self, other):
-            x._end.detach()
         self.cluster.release(self.key)
         self.cluster.values.discard(other)
-        self.key, self.layout, self.chunks, self.on_disk = other.key, other.layout, other.chunks, other.on_disk
-        self._end = weakref.finalize(self, self.cluster.release, self.key)
-        self._end.atexit = False
+        self.key, self.layout, self.on_disk = other.key, other.layout, other.on_disk
+        other.key = 0  # no handle on anything any more
 
     def as_copy(self) -> Remote:
         """The same, known as one that may be dropped."""

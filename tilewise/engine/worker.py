@@ -20,8 +20,8 @@ from tilewise.engine.collectives import Participant
 from tilewise.engine.held import Held, name_of
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
-from tilewise.engine.prepared import Prepared, WorkerStep
-from tilewise.engine.rounds import Move, Round, Run, Shuffle
+from tilewise.engine.prepared import Once, Prepared, WorkerStep
+from tilewise.engine.rounds import Move, Run, Shuffle
 from tilewise.engine.stealing import Job, Sharing, nodes_of
 from tilewise.ir.reductions import Combining, Reduction
 from tilewise.layout import (
@@ -32,7 +32,6 @@ from tilewise.layout import (
     Stored,
     blocked,
     box_size,
-    overlap,
     reduction,
 )
 from tilewise.ops.traits.collectives import Parts
@@ -59,6 +58,17 @@ class Start(NamedTuple):
     gone: tuple[int, ...]  # keys that nobody needs any more
     traced: bool = False  # whether the driver wants the events
     sinks: tuple[bytes | None, ...] = ()  # where results are written (packed), if any are
+
+    def packed(self) -> tuple[Any, ...]:
+        """In plain words: to pickle a class or a NumPy scalar takes as long as all the rest of a message."""
+        consts = [(c.dtype.str, c.tobytes()) for c in self.consts]
+        return (*self[:4], consts, *self[5:])
+
+    @staticmethod
+    def unpacked(words: tuple[Any, ...]) -> Start:
+        """What `packed` was called on."""
+        consts = tuple([np.frombuffer(raw, dtype)[0] for dtype, raw in words[4]])
+        return Start._make((*words[:4], consts, *words[5:]))
 
 
 class Worker:
@@ -103,15 +113,9 @@ class Worker:
             elif leaf is not None:
                 if leaf not in self.store:
                     raise PeerFailed  # the run that should have made it failed
-                self.values.put(pos, self.store[leaf])
+                self.values.put_constant(pos, self.store[leaf])  # what is gone went before
         for pos, value in zip(plan.consts, start.consts, strict=True):
             self.values.put_constant(pos, {-1: np.asarray(value)})
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """The rounds of the plan under way."""
-        assert self.now is not None
-        return self.now[1].rounds
 
     def senders(self, index: int) -> list[int]:
         """The others that send something for a round."""
@@ -172,7 +176,9 @@ class Worker:
     def _each_block(self, learned: Prepared, step: WorkerStep, index: int, inner: int = -1) -> None:
         """One step, on all blocks of this worker, or once where they share its result."""
         values = self.values
-        if step.inner:
+        if step.once is not None and self.sharing is None:
+            self._only(learned.plan, step, step.once)
+        elif step.inner:
             for k, part in enumerate(step.inner):
                 self._each_block(learned, part, index, k)
         else:
@@ -187,6 +193,29 @@ class Worker:
                 values.put(pos, parts)
         for x in step.frees:
             values.drop(x)
+
+    def _only(self, plan: Exchanges, step: WorkerStep, once: Once) -> None:
+        """A step that runs once, as most do: the same with fewer words."""
+        assert self.now is not None
+        held, at = self.values, once.at
+        view = step.step
+        if type(view) is View:  # which a runner would do no differently
+            parts = held[view.input]
+            shown = plan.nodes(once.block)[view.pos].op.numpy(parts[at] if at in parts else parts[-1])
+            held.put(view.pos, {once.makes[0][1]: shown})
+            return
+        if self.memory is None:
+            self.blocks.expect(step.made_bytes)  # nothing is refused
+        else:
+            for pos, sizes in step.reserves:
+                held.reserve(pos, sizes)
+        values: list[Any] = [None] * len(plan.specs)
+        for p in step.reads:
+            parts = held[p]
+            values[p] = parts[at] if at in parts else parts[-1]
+        step.runner.run(nodes_of(plan, once.block, self.now[0].consts), values, free=False)
+        for pos, block in once.makes:
+            held.put(pos, {block: values[pos]})
 
     def _blocks(self, learned: Prepared, step: WorkerStep, index: int, inner: int) -> dict[int, Parts]:
         """What a step makes; of the blocks that have nothing for it, what changes nothing."""
@@ -347,12 +376,10 @@ class Worker:
 
     # -- with the driver ------------------------------------------------------------------------------------------
 
-    def cut_stored(self, key: int, exchange: Exchange, box: Box) -> list[ND]:
-        """Pieces of a box of a stored value for the driver."""
+    def cut_stored(self, key: int, cuts: Sequence[tuple[int, Any]]) -> list[ND]:
+        """Parts of a stored value for the driver: of which blocks, and where in them."""
         source = self.store[key]
-        mine = [p for p in exchange.pieces if p.src_worker == self.index]
-        cut = [replace(p, box=both) for p in mine if box_size(both := overlap(p.box, box))]
-        return [piece_of(source, exchange, self.mesh, p) for p in cut]
+        return [source[block][index] for block, index in cuts]
 
     def write_stored(self, key: int, exchange: Exchange, sink: Sink) -> int:
         """Write the pieces of a stored value that are for this worker to write: how many elements."""

@@ -28,9 +28,9 @@ class _Memory:
 class _Entry:
     __slots__ = ("block", "memory", "pins", "reserved")
 
-    def __init__(self, reserved: int) -> None:
-        self.block: ND | None = None
-        self.memory: _Memory | None = None
+    def __init__(self, reserved: int, block: ND | None = None, memory: _Memory | None = None) -> None:
+        self.block = block
+        self.memory = memory
         self.pins = 0
         self.reserved = reserved
 
@@ -58,6 +58,13 @@ class MemoryBlocks(BlockStore):
         self._take(key, nbytes)
         self._entries[key] = _Entry(nbytes)
 
+    def expect(self, nbytes: int) -> None:
+        """Count so many bytes for blocks that are about to come, where there is no budget: without names for them."""
+        assert self.budget is None, "what may be refused is reserved"
+        total = self.reserved_bytes + nbytes
+        if total > self.peak_bytes:
+            self.peak_bytes = total
+
     def put(self, key: Hashable, block: ND) -> None:
         """Keep a block. Without a reservation it is refused as one would be."""
         entry = self._entries.get(key)
@@ -68,19 +75,24 @@ class MemoryBlocks(BlockStore):
             owner = owner.base
         memory = self._memory.get(id(owner))
         known = 0 if memory is None else memory.nbytes
-        needs = max(min(block.nbytes, owner.nbytes), known)  # a broadcast view is larger than its memory
+        needs = block.nbytes
+        if owner is not block and needs > owner.nbytes:
+            needs = owner.nbytes  # a broadcast view is larger than its memory
+        if needs < known:
+            needs = known
         more = needs - known - (0 if entry is None else entry.reserved)
         if more > 0:
             self._take(key, more)
         else:
             self.reserved_bytes += more
-        if entry is None:
-            entry = self._entries[key] = _Entry(0)
         if memory is None:
             memory = self._memory[id(owner)] = _Memory(owner)
         memory.blocks += 1
         memory.nbytes = needs
-        entry.block, entry.memory, entry.reserved = block, memory, 0
+        if entry is None:
+            self._entries[key] = _Entry(0, block, memory)
+        else:
+            entry.block, entry.memory, entry.reserved = block, memory, 0
 
     def get(self, key: Hashable) -> ND:
         """The block of a key."""

@@ -16,6 +16,7 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
+from tilewise.array.schedule.repeat import Graph, plan_of
 from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
@@ -38,13 +39,16 @@ from tilewise.stage.steps import Step
 from tilewise.store.base import Source
 
 
-def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
-    """Run nodes whose lengths are all known."""
+def run_counted(
+    nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool
+) -> Exchanges | None:
+    """Run nodes whose lengths are all known: the plan, if it is one of these very nodes that leaves no copies."""
     roots = [c.node for c in outputs if c.node is not None]
     narrow: Sequence[Node] = compiler.narrowed(roots, settings, nodes)
     if settings.rewrite and any([isinstance(n.value, np.ndarray) for n in nodes]):
         narrow = sliced_inputs(narrow, lambda n: on_driver(n, cluster), part_here)
-    if narrow is not roots:
+    same = narrow is roots
+    if not same:
         nodes, roots = walk(narrow), list(narrow)
     plan, leaves, consts = plan_mesh(nodes, roots, settings, cluster)
     with moving(cluster, plan.network_bytes):
@@ -53,9 +57,27 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
         if stays:
             _keep_copy(given[leaf], remote)
+    _give(outputs, results, stays)
+    return plan if same and not plan.homes else None
+
+
+def run_again(graph: Graph, settings: Settings) -> bool:
+    """Run a graph by the plan of an equal one; whether there is such."""
+    plan = plan_of(graph, settings)
+    if plan is None:
+        return False
+    with showing(settings.progress), moving(graph.cluster, plan.network_bytes):
+        results = run(plan, graph.leaves, graph.consts, settings, graph.cluster)
+    _give(graph.outputs, results, True)
+    return True
+
+
+def _give(outputs: Sequence[Cell], results: Sequence[Remote], stays: bool) -> None:
+    """Cells get their values: where workers hold them, or here."""
+    here = session_here()
     for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
-        if stays and c.owner is session_here():
+        if stays and c.owner is here:
             if c.node is not None:
                 note_held(c.node, remote)
             c.place(known_leaf(remote, remote.order))
@@ -99,7 +121,8 @@ def whole(remote: Remote) -> np.ndarray[Any, Any]:
     def crossing(x: Remote) -> int:
         return moves(x.layout, OnDriver(), x.shape, x.cluster.mesh).bytes(x.dtype.itemsize)
 
-    near = min((remote, *(x for x in remote.copies if not x.dropped)), key=crossing)
+    copies = [x for x in remote.copies if not x.dropped]
+    near = min((remote, *copies), key=crossing) if copies else remote
     with showing(current().progress), moving(remote.cluster, crossing(near)):
         return near.whole()
 
@@ -113,6 +136,8 @@ def run(
     sinks: Sequence[bytes | None] = (),
 ) -> list[Remote]:
     """Run a plan that is made already."""
+    if not cluster.in_process:
+        return cluster.run(plan, leaves, consts, chosen(settings), sinks)
     # A user's function on a worker may compute as well: there, not by workers.
     with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
         return cluster.run(plan, leaves, consts, chosen(settings), sinks)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tilewise.engine.network.frames import flat, unflat
+from tilewise.engine.network.frames import flat, frame, unflat
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
 from tilewise.layout import DRIVER
@@ -27,6 +27,7 @@ IDLE = 5  # epoch, whether: the process that sends this has nothing to do, or ha
 JOB = 6  # epoch, ticket, what to compute for the sender, pieces
 DONE = 7  # epoch, ticket, pieces
 REACHED = 8  # steps done, all steps, bytes that came: to the driver
+MOST_ANSWERS = 8  # that are sent at once: the driver goes on when it has some
 IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
 
@@ -51,6 +52,7 @@ class Wire(Links):
         self._pieces: dict[tuple[int, ...], list[ND]] = {}  # by sender, receiver and tag
         self._failed: set[tuple[int, int]] = set()  # (process, run)
         self._calls: deque[Call] = deque()
+        self._answers: list[Any] = []  # frames that go to the driver when there is nothing else to do
         self._over = False  # the driver is gone
         self.helps: Callable[..., None] | None = None  # does a job for another process, if they share work at all
         self.results: dict[tuple[int, int], list[ND]] = {}  # of jobs that others did, by process and ticket
@@ -170,19 +172,30 @@ class Wire(Links):
     def next_call(self) -> Call | None:
         """Wait for a call; None when the driver is gone."""
         while not self._calls:
+            if self._answers:
+                self._say_answers()
             if self._over:
                 return None
             self._rest()
         self._busy()
         return self._calls.popleft()
 
-    def answer(self, call: Call, result: Any) -> None:
-        """Send a call's result; nobody waits for those of an epoch that is over."""
+    def answer(self, call: Call, result: Any, soon: bool = False) -> None:
+        """Send a call's result; nobody waits for those of an epoch that is over.
+
+        `soon`: together with those of the calls that are here already, as the driver waits for the last one, if at all.
+        """
         if call.number and call.epoch == self.epoch and not self._over:
-            try:
-                self.post(DRIVER, (ANSWER, call.number, result))
-            except PeerLost:
-                self._over = True
+            self._answers += frame((ANSWER, call.number, result))
+            if not soon or len(self._answers) >= MOST_ANSWERS:
+                self._say_answers()
+
+    def _say_answers(self) -> None:
+        frames, self._answers = self._answers, []
+        try:
+            self.post_frame(DRIVER, frames)
+        except PeerLost:
+            self._over = True
 
     def look(self, epoch: int, run: int) -> None:
         """Read what has come; raises if the epoch is over, the driver gone, or the run given up."""
@@ -225,6 +238,7 @@ class Wire(Links):
             self._pieces.clear()
             self._failed.clear()
             self._calls.clear()
+            self._answers.clear()
             self._jobs.clear()
             self._idle.clear()
             self.results.clear()

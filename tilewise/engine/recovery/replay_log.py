@@ -34,7 +34,7 @@ class Entry:
     @property
     def nbytes(self) -> int:
         """Bytes of the driver's arrays that it keeps."""
-        return sum(x.nbytes for x in self.leaves if isinstance(x, np.ndarray))
+        return sum([x.nbytes for x in self.leaves if isinstance(x, np.ndarray)])
 
 
 class Log:
@@ -75,11 +75,14 @@ class Log:
         self._enter(entry)
 
     def _enter(self, entry: Entry) -> None:
+        live, made_by = self.live, self.maker
         self.entries[entry] = None
         self.nbytes += entry.nbytes
-        entry.uses = sum(k in self.live for k in entry.keys)
+        uses = 0
         for key in entry.keys:
-            self.maker[key] = entry
+            uses += key in live
+            made_by[key] = entry
+        entry.uses = uses
         for maker in self._makers(entry):
             maker.uses += 1
 

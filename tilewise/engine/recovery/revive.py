@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 REVIVALS = 3  # a plan that workers do not survive so many times would kill them again
 RUNS_AHEAD = 32  # runs under way: the driver waits before it starts more
+RUNS_LEFT = 16  # until so many are left: it wakes up once for several, and workers do not run out of work
 
 
 class Recovery(Hosts):

@@ -1,0 +1,166 @@
+"""Loops that evaluate each step on workers: plans are looked up with one walk, messages are short, bits stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
+from tilewise import compiler
+from tilewise.array.evaluation import workers
+from tilewise.array.session import Session
+from tilewise.engine.host import Report
+from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, MOST_ANSWERS, Wire
+from tilewise.engine.pieces import cuts_of
+from tilewise.engine.worker import Start
+
+
+@pytest.fixture
+def session(same_settings_after_each_test: None) -> Iterator[Session]:
+    tw.config(eager_bytes=0, objective="bytes")
+    with tw.session(engine="virtual", workers=3) as made:
+        yield made
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many nodes each evaluation had whose plan was not looked up."""
+    seen: list[int] = []
+    real = workers.run_counted
+
+    def counted(nodes: Any, *args: Any) -> Any:
+        seen.append(len(nodes))
+        return real(nodes, *args)
+
+    monkeypatch.setattr(workers, "run_counted", counted)
+    return seen
+
+
+def loop(xp: Any, factors: list[Any], size: int = 23) -> list[Any]:
+    """A halo, a sum over all, numbers that change, and an intermediate value that has a handle."""
+    x, seen = xp.asarray(numpy.arange(float(size))), []
+    if xp is tw:
+        x = tw.evaluate(x.relayout(0))
+    for k in factors:
+        y = x * k
+        x = y - 0.5 * y.mean()
+        x[1:-1] = 0.5 * (x[:-2] + x[2:])
+        if xp is tw:
+            tw.evaluate(x)
+        seen.append(float(x.sum()))
+        seen.append(numpy.asarray(y).tobytes())
+    return [numpy.asarray(x).tobytes(), *seen]
+
+
+def test_the_steps_of_a_loop_are_planned_once(session: Session, planned: list[int]) -> None:
+    factors = [1.5, 0.25, 3.0, -0.75, 1.25]
+    before = session.cluster.counters.predicted_bytes
+    first = loop(tw, factors)
+    moved = session.cluster.counters.predicted_bytes - before
+    once = len(planned)
+    assert loop(tw, factors) == first
+    assert planned[once:] == [2]  # the leaf that comes from the driver
+    counters = session.cluster.counters
+    assert counters.predicted_bytes - before == 2 * moved == counters.network_bytes
+    compiler.forget_plans()
+    assert loop(tw, factors) == first and len(planned) > once + 2
+
+
+def test_numbers_that_matter_to_a_plan_are_in_its_key(session: Session) -> None:
+    factors = [1.5, 0.0, -0.0, numpy.nan, 2.0, numpy.inf, 1.0, 1.5, numpy.float32(1.5), True, 3]
+    got, want = loop(tw, factors), loop(numpy, factors)
+    for a, b in zip(got, want, strict=True):
+        x, y = (numpy.frombuffer(v) if isinstance(v, bytes) else v for v in (a, b))
+        numpy.testing.assert_allclose(x, y, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [(23.0, 7.0), (7.0, 23.0)], ids=["mean first", "mean last"])
+def test_what_looks_at_numbers_is_planned_each_time(session: Session, count: tuple[float, float]) -> None:
+    """A sum of squared deviations is a variance only if the divisor is the number of elements."""
+    data = numpy.sin(numpy.arange(23.0))
+    x = tw.evaluate(tw.asarray(data).relayout(0))
+    for n in (*count, *count):
+        off, mine = data - data.sum() / n, x - x.sum() / n
+        assert float((mine * mine).sum()) == pytest.approx((off * off).sum(), rel=1e-12)
+        kept = tw.evaluate(x[x > n / 100])
+        assert numpy.array_equal(numpy.asarray(kept), data[data > n / 100])
+
+
+def test_other_settings_have_other_plans(session: Session, planned: list[int]) -> None:
+    x = tw.evaluate(tw.asarray(numpy.arange(30.0)).relayout(0))
+    totals = [float((x * x).sum()) for _ in range(3)]
+    once = len(planned)
+    with tw.config(fusion=False):
+        totals.append(float((x * x).sum()))
+    assert len(planned) == once + 1
+    with tw.config(layout_seed=3):
+        totals.append(float((x * x).sum()))
+    assert len(planned) == once + 2 and {*totals} == {8555.0}
+
+
+def test_messages_say_the_same_in_fewer_words() -> None:
+    numbers = [1.5, numpy.nan, -0.0, numpy.float32(0.1), numpy.longdouble("0.1"), True, 7, numpy.uint8(3), 1 - 2j]
+    consts = (*[numpy.asarray(c)[()] for c in numbers], numpy.datetime64("2020-01-02", "D"))
+    start = Start(3, 7, 9, (4, None, b"source"), consts, (11, 12), "llvm", (5,), True, (None, b"sink"))
+    again = Start.unpacked(start.packed())
+    assert again._replace(consts=()) == start._replace(consts=())
+    assert [(c.dtype, c.tobytes()) for c in again.consts] == [(c.dtype, c.tobytes()) for c in consts]
+    for report in (Report(1, 2, 3), Report(1, 2, 3, (0, 0, 4)), Report(1, 2, 3, stolen_bytes=5)):
+        assert Report(*report.packed()) == report
+    assert len(Report(1, 2, 3).packed()) == 3
+
+
+def test_reports_wait_for_those_of_calls_that_are_here(pair: tuple[Wire, Wire]) -> None:  # noqa: F811
+    wire = pair[1]
+    driver = Driver(wire)
+    many = MOST_ANSWERS + 2
+    for k in range(1, many + 1):
+        driver.post(1, (CALL, 0, k, "run", ()))
+    pump([wire])
+    for k in range(1, many + 1):
+        call = wire.next_call()
+        assert call is not None and call.number == k
+        wire.answer(call, (k, 0, 0), soon=True)
+        driver.progress(0.0)
+        assert len(driver.heard) <= (k // MOST_ANSWERS) * MOST_ANSWERS
+    driver.post(1, (CALL, 0, many + 1, "cut_stored", ()))
+    call = wire.next_call()  # says what it has before it waits
+    assert call is not None
+    wire.answer(call, "at once")
+    while len(driver.heard) <= many:
+        driver.progress(1.0)
+    assert driver.heard == [*[(ANSWER, k, (k, 0, 0)) for k in range(1, many + 1)], (ANSWER, many + 1, "at once")]
+    for k in (50, 51):
+        driver.post(1, (CALL, 0, k, "run", ()))
+    pump([wire])
+    call = wire.next_call()
+    assert call is not None
+    wire.answer(call, (1, 0, 0), soon=True)
+    driver.post(1, (EPOCH, 1))  # nobody wants to hear of it any more
+    pump([wire])
+    assert not wire._answers
+    driver.close()
+
+
+def test_parts_of_a_value_come_from_where_they_lie(session: Session) -> None:
+    data = numpy.arange(60.0).reshape(12, 5)
+    x = tw.asarray(data)
+    for made, want in (
+        (tw.concatenate([x, x[::-1] * 2.0]), numpy.concatenate([data, data[::-1] * 2.0])),
+        (x.relayout(1) + 1.0, data + 1.0),
+        (x.sum(0), data.sum(0)),
+        (x[:0] + 1.0, data[:0]),
+        (x.sum() + 1.0, data.sum() + 1.0),
+    ):
+        held = tw.evaluate(made)._cell.node.value
+        whole = tuple((0, n) for n in want.shape)
+        assert numpy.array_equal(held.read(whole), want)
+        if want.size > 1:
+            part = tuple((n // 3, n - 1) for n in want.shape)
+            assert numpy.array_equal(held.read(part), want[tuple(slice(*p) for p in part)])
+        cuts = cuts_of(held.layout, held.shape, held.cluster.mesh, whole)
+        assert sum(numpy.prod([hi - lo for lo, hi in c.box], dtype=int) for c in cuts) == want.size
