@@ -17,6 +17,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta
+from tilewise.backend.ahead import open_ahead
 
 
 class Generator(np.random.Generator):
@@ -103,6 +104,7 @@ def _wrapping(method: Any) -> Any:
         out = args[at] if len(args) > at else kwargs.get("out")
         if type(out) is Array:
             return into(method, args[:at], kwargs, out)
+        open_ahead(kwargs.get("size", args[-1] if args else None))
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 

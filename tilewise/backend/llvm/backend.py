@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.call.listing import listing
+from tilewise.backend.llvm.compile import key
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
 from tilewise.backend.llvm.tiles import lengths
@@ -48,6 +50,12 @@ class Llvm(OnHost):
     def facts(self) -> Facts:
         """This machine's caches and vectors."""
         return host_facts(host_machine().vector_bytes)
+
+    def warm_up(self) -> None:
+        """Read what the machine has, and the sources by which code on disk is named."""
+        self.facts.tile_length(1)
+        with contextlib.suppress(FileNotFoundError):  # only bytecode: no code is kept
+            key.name_of("", "")
 
     def supports(self, kernel: Kernel) -> bool:
         """Whether there is code for all that a kernel does (else it runs on NumPy)."""
