@@ -30,7 +30,7 @@ from tilewise.ops.index import Gather
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.order import sort as sorts
-from tilewise.ops.periodic import part
+from tilewise.ops.periodic import roll_once
 
 BOOL = np.dtype(bool)
 
@@ -120,8 +120,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
             k = normalize_axis_index(axis, a.ndim)
             n = node.dims[k]
             s = shift % n if n else 0
-            parts = (part(node, k, n - s, n), part(node, k, 0, n - s))
-            return rec.record(concat(parts, k, node.dtype) if s else copy_node(node, None))
+            return rec.record(roll_once(node, k, s) if s else copy_node(node, None))
     shifts = np.broadcast(rec.unwrap(shift), axis)
     x = a
     for by, ax in shifts:

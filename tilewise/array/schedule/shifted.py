@@ -1,0 +1,29 @@
+"""Rolled arrays as operators read them. In: the node of an operand. Out: the window that a pass will read in its place.
+
+What `rewrite/periodic.py` would make of a recorded graph is recorded here at once, where the array that was rolled is
+known: a step of a program on a torus has a third of the nodes, most of which nobody would have looked at.
+"""
+
+from __future__ import annotations
+
+from tilewise.array import force as forcing
+from tilewise.array.schedule.loop_flush import rolled_read
+from tilewise.config import current
+from tilewise.ir.node import Node
+from tilewise.ops.periodic import MOVES
+from tilewise.rewrite.periodic import NAMES, window_of
+
+
+def read_shifted(x: Node) -> Node:
+    """A rolled array as a window; any other node as it is."""
+    if type(x.op) not in MOVES or x.value is not None or not rolled_read(x) or forcing.tracing.get() is not None:
+        return x
+    settings = current()
+    if not settings.rewrite or settings.engine is not None or settings.compare or not settings.without.isdisjoint(NAMES):
+        return x
+    made = window_of(x)
+    if made is None:
+        return x
+    made.site = x.site
+    made.trail |= x.trail
+    return made
