@@ -50,6 +50,7 @@ QUIET: set[Any] = {
         "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory"
     ).split()
 }
+DIRECT: dict[Any, Callable[..., Any]] = {}  # functions that are called often: ways past `call`, or MISSED
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
 
 
@@ -375,9 +376,12 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
     else:
         most = -1 if func in MUTATORS else out_at(func)  # arguments of a call that writes to none of them
         bare = getattr(func, "__wrapped__", func)
+        direct = DIRECT.get(func)
 
         def function(*args: Any, **kwargs: Any) -> Any:
             found = at_hand(func, bare, args, kwargs) if len(args) <= most else MISSED
+            if found is MISSED and direct is not None:
+                found = direct(*args, **kwargs)
             return call(func, args, kwargs) if found is MISSED else found
 
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())

@@ -22,7 +22,7 @@ _begun = False
 def open_ahead(size: Any) -> None:
     """So many numbers (or of such a shape) are going to be drawn."""
     global _begun
-    if _begun or not _large(size):
+    if _begun or not is_large(size):
         return
     _begun = True
     settings = current()
@@ -31,7 +31,8 @@ def open_ahead(size: Any) -> None:
         threading.Thread(target=run, args=(_open, chosen(settings)), name="tilewise opens its backend").start()
 
 
-def _large(size: Any) -> bool:
+def is_large(size: Any) -> bool:
+    """Whether so many numbers are more than what is worked on at once, by NumPy."""
     count = prod(size) if type(size) is tuple and all(type(n) is int for n in size) else size
     return type(count) is int and NUMBER_BYTES * count > current().eager_bytes
 

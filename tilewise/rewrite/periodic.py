@@ -34,8 +34,10 @@ def shifted_reads(node: Node) -> Node | None:
 
 def window_of(x: Node) -> Node | None:
     """A rolled array as a window of what was rolled, with a rim; None where it is not one, or not worth it."""
-    found = rolled(x) if x.known and x.order is None else None
-    if found is None or x.nbytes < LEAST_BYTES:
+    if x.order is not None or type(x.op) not in MOVES or not x.known or x.nbytes < LEAST_BYTES:
+        return None
+    found = rolled(x)
+    if found is None:
         return None
     base, shifts = found
     place = _place(base.dims, base.dtype.itemsize, tuple(shifts.items()))

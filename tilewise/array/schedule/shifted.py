@@ -7,7 +7,7 @@ known: a step of a program on a torus has a third of the nodes, most of which no
 from __future__ import annotations
 
 from tilewise.array import force as forcing
-from tilewise.array.schedule.loop_flush import rolled_read
+from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.ir.node import Node
 from tilewise.ops.periodic import MOVES
@@ -16,13 +16,13 @@ from tilewise.rewrite.periodic import NAMES, window_of
 
 def read_shifted(x: Node) -> Node:
     """A rolled array as a window; any other node as it is."""
-    if type(x.op) not in MOVES or x.value is not None or not rolled_read(x) or forcing.tracing.get() is not None:
+    if type(x.op) not in MOVES or x.value is not None or forcing.tracing.get() is not None or on_workers():
         return x
     settings = current()
     if not settings.rewrite or settings.engine is not None or settings.compare or not settings.without.isdisjoint(NAMES):
         return x
     made = window_of(x)
-    if made is None:
+    if made is None or made.inputs[0].inputs[0].value is None:  # of what is pending: when that is rewritten
         return x
     made.site = x.site
     made.trail |= x.trail
