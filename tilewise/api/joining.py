@@ -144,7 +144,7 @@ def _roll_large(a: Any = None, shift: Any = None, axis: Any = None, *args: Any, 
         return MISSED
     at = spot(1)
     node = a._cell.node
-    if node is not None and node.trail & PROMOTED or strict_errors() or on_workers():
+    if (node is not None and node.trail & PROMOTED) or strict_errors() or on_workers():
         return MISSED
     del node  # what is held here cannot be updated in place
     if policy.flush_loop((a,), at, rolls=True):
