@@ -19,12 +19,8 @@ def read_shifted(x: Node) -> Node:
     if type(x.op) not in MOVES or x.value is not None or forcing.tracing.get() is not None or on_workers():
         return x
     settings = current()
-    if (
-        not settings.rewrite
-        or settings.engine is not None
-        or settings.compare
-        or not settings.without.isdisjoint(NAMES)
-    ):
+    plain = settings.engine is not None or settings.compare
+    if plain or not settings.rewrite or not settings.without.isdisjoint(NAMES):
         return x
     made = window_of(x)
     if made is None or made.inputs[0].inputs[0].value is None:  # of what is pending: when that is rewritten
