@@ -291,7 +291,7 @@ def test_code_is_there_before_helpers_are_called(monkeypatch: pytest.MonkeyPatch
     def launched(*_: object) -> None:
         made.extend(cached.cache_info().currsize for cached in (helpers._waiting, helpers._calling))
 
-    for module, name in ((helpers, "_waiting"), (helpers, "_calling"), (parallel_for, "_taking")):
+    for module, name in ((helpers, "_waiting"), (helpers, "_calling"), (parallel_for, "taking")):
         monkeypatch.setattr(module, name, functools.cache(getattr(module, name).__wrapped__))
     monkeypatch.setattr(threads, "run", launched)
     go(counted(4))

@@ -6,6 +6,7 @@ Small known operands never reach it: NumPy does them at once. `out=` is taken ca
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import sys
@@ -49,6 +50,7 @@ QUIET: set[Any] = {
         "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory"
     ).split()
 }
+DIRECT: dict[Any, Callable[..., Any]] = {}  # functions that are called often: ways past `call`, or MISSED
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
 
 
@@ -219,7 +221,7 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
     if func in QUIET or (strict_errors() and func not in VIEWS) or any(map(rec.peculiar, foreign)):
         return rec.at_once(func, args, kwargs)
-    if policy.flush_loop(arrays):
+    if policy.flush_loop(arrays, rolls=func is np.roll):
         return call(func, args, kwargs)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:
@@ -264,10 +266,17 @@ def composed(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 @functools.cache
 def out_at(func: Any) -> int:
     """Where a function takes its output if that is not given by name; far away if nowhere."""
-    code = getattr(getattr(func, "__wrapped__", func), "__code__", None)
+    bare = getattr(func, "__wrapped__", func)
+    code = getattr(bare, "__code__", None)
     if code is not None and not hasattr(func, "__signature__"):  # the same, for a tenth of the time
         names = code.co_varnames[: code.co_argcount]
         return names.index("out") if "out" in names[code.co_posonlyargcount :] else sys.maxsize
+    text = getattr(bare, "__text_signature__", None)
+    if text is not None and "$" not in text:  # `inspect` would take longer, and leave garbage that holds all modules
+        (function,) = ast.parse(f"def function{text}: pass").body
+        assert isinstance(function, ast.FunctionDef)
+        names = [each.arg for each in function.args.args]
+        return len(function.args.posonlyargs) + names.index("out") if "out" in names else sys.maxsize
     found = signature_of(func)
     for i, p in enumerate(found.parameters.values() if found is not None else ()):
         if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD:
@@ -367,9 +376,12 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
     else:
         most = -1 if func in MUTATORS else out_at(func)  # arguments of a call that writes to none of them
         bare = getattr(func, "__wrapped__", func)
+        direct = DIRECT.get(func)
 
         def function(*args: Any, **kwargs: Any) -> Any:
             found = at_hand(func, bare, args, kwargs) if len(args) <= most else MISSED
+            if found is MISSED and direct is not None:
+                found = direct(*args, **kwargs)
             return call(func, args, kwargs) if found is MISSED else found
 
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from tilewise.api.dispatch import implements
+from tilewise.api.dispatch import DIRECT, MISSED, implements
 from tilewise.api.reductions import node_for
 from tilewise.api.searching.nonzero import nonzero
 from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import apply_ufunc
+from tilewise.array.arithmetic import apply_ufunc, strict_errors
 from tilewise.array.assign import assign
-from tilewise.array.handle import Array, node_of
+from tilewise.array.handle import Array, meta, node_of
 from tilewise.array.schedule import policy
+from tilewise.array.schedule.loop_flush import PROMOTED, SEEN
+from tilewise.array.schedule.sites import spot
 from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
@@ -31,7 +33,7 @@ from tilewise.ops.index import Gather
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.order import sort as sorts
-from tilewise.ops.periodic import part
+from tilewise.ops.periodic import roll_once
 
 BOOL = np.dtype(bool)
 
@@ -121,8 +123,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
             k = normalize_axis_index(axis, a.ndim)
             n = node.dims[k]
             s = shift % n if n else 0
-            parts = (part(node, k, n - s, n), part(node, k, 0, n - s))
-            return rec.record(concat(parts, k, node.dtype) if s else copy_node(node, None))
+            return rec.record(roll_once(node, k, s) if s else copy_node(node, None))
     shifts = np.broadcast(rec.unwrap(shift), axis)
     x = a
     for by, ax in shifts:
@@ -136,6 +137,34 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return x.copy(order="K")
     node, want = node_of(x), by_strides(a.shape, a.strides)
     return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
+
+
+def _roll_large(a: Any = None, shift: Any = None, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """One axis of a large Array: programs on a torus roll theirs many times in each step."""
+    if type(a) is not Array or type(shift) is not int or type(axis) is not int or args or kwargs:
+        return MISSED
+    at = spot(1)
+    node = a._cell.node
+    if (node is not None and node.trail & PROMOTED) or strict_errors() or on_workers():
+        return MISSED
+    del node  # what is held here cannot be updated in place
+    if policy.flush_loop((a,), at, rolls=True):
+        return MISSED
+    if a._cell.node is None and meta(a).nbytes < policy.eager_limit():
+        return MISSED
+    node = node_of(a)
+    if not node.known or node.order is not None or not rec.numeric(node.dtype) or not -a.ndim <= axis < a.ndim:
+        return MISSED
+    k = axis % a.ndim
+    n = node.dims[k]
+    s = shift % n if n else 0
+    made = roll_once(node, k, s) if s else copy_node(node, None)
+    for part in made.inputs if s else ():
+        part.trail = part.trail or SEEN | node.trail  # what `behind` would find
+    return rec.record(made, at=at)
+
+
+DIRECT[np.roll] = _roll_large
 
 
 @implements(np.round, np.around)

@@ -50,7 +50,10 @@ OWN: dict[str, Any] = (
 
 OWN |= {n: getattr(products, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
 for _name in ("arange", "matmul", "vecdot", "matvec", "vecmat"):  # they take any arguments, to see which there are
-    if (_called := signature_of(getattr(np, _name, None))) is not None:
+    _theirs = getattr(np, _name, None)
+    if getattr(_theirs, "__text_signature__", None) is not None:
+        OWN[_name].__wrapped__ = _theirs  # read when someone asks
+    elif (_called := signature_of(_theirs)) is not None:
         OWN[_name].__signature__ = _called
 
 

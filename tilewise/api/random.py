@@ -16,7 +16,9 @@ from tilewise.api.dispatch import into
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, meta
+from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.backend.ahead import is_large, open_ahead
+from tilewise.store import pool
 
 
 class Generator(np.random.Generator):
@@ -95,14 +97,25 @@ def _shuffle(method: Any, x: Any, *args: Any, **kwargs: Any) -> None:
 OUT_AT = {"random": 2, "standard_normal": 2, "standard_exponential": 3, "standard_gamma": 3}
 
 
+FILLS = ("random", "standard_normal")  # draws that fill memory of the pool, which need not be handed over page by page
+
+
 def _wrapping(method: Any) -> Any:
     """A function of NumPy's that draws, with Arrays for results."""
-    at = OUT_AT.get(getattr(method, "__name__", ""), sys.maxsize)
+    name = getattr(method, "__name__", "")
+    at = OUT_AT.get(name, sys.maxsize)
+    fills = name in FILLS and isinstance(getattr(method, "__self__", None), np.random.Generator)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = args[at] if len(args) > at else kwargs.get("out")
         if type(out) is Array:
             return into(method, args[:at], kwargs, out)
+        if kwargs.keys() <= {"size"}:
+            size = kwargs.get("size", args[-1] if args else None)
+            open_ahead(size)
+            if fills and len(args) + len(kwargs) == 1 and is_large(size):
+                shape = size if type(size) is tuple else (size,)
+                return from_buffer(method(out=pool.empty(shape, np.float64)))
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 

@@ -17,6 +17,7 @@ from tilewise.array.number import CLASSES
 from tilewise.array.pending import PENDING
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.exact import exact
+from tilewise.array.schedule.shifted import read_shifted
 from tilewise.config import LEAST
 from tilewise.ir.node import Leaf, Node, intern
 from tilewise.ops.const import const
@@ -276,7 +277,7 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             loop = loop_of(ufunc, kinds[1:])
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
-        x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
+        x, y = nodes = (read_shifted(_operand(a, loop[0])), read_shifted(_operand(b, loop[1])))
         typed = x.dtype is loop[0] and y.dtype is loop[1]
         plain = x.order is None and y.order is None and (x.shape == y.shape or not y.shape or not x.shape)
         if plain and typed:

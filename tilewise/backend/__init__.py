@@ -6,6 +6,7 @@ Backends are opened when they are first asked for (LLVM is large). Nothing outsi
 from __future__ import annotations
 
 import importlib
+import threading
 from typing import Any
 
 from tilewise.backend.base import Backend, Facts, HostBackend
@@ -16,6 +17,7 @@ NATIVE, REFERENCE = "llvm", "reference"
 MODULES = {NATIVE: "tilewise.backend.llvm.backend", REFERENCE: "tilewise.backend.reference"}  # each has `open()`
 
 _opened: dict[str, Any] = {}
+_opening = threading.RLock()  # one thread loads a backend (perhaps ahead of time, ahead.py), others wait
 name_backends(*MODULES)
 
 
@@ -27,7 +29,10 @@ def named(name: str) -> Any:
     """
     found = _opened.get(name)
     if found is None:
-        found = _opened.setdefault(name, importlib.import_module(MODULES[name]).open())
+        with _opening:
+            found = _opened.get(name)
+            if found is None:
+                found = _opened[name] = importlib.import_module(MODULES[name]).open()
     return found
 
 

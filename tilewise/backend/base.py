@@ -136,6 +136,9 @@ class Backend(Protocol):
 class HostBackend(Backend, Protocol):
     """A backend whose buffers are arrays of this process."""
 
+    def warm_up(self) -> None:
+        """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
+
     def bound(self, step: Step) -> Any:
         """What runs a step: for a pass a function (dims, inputs, params, outs), for a group a `Group`, else None."""
 

@@ -58,7 +58,10 @@ def _shortest(kernel: Kernel, most: int) -> Rolled | None:
     """The shortest kernel with a loop that is found; None if all are longer than `most`."""
     best: Rolled | None = None
     body = Body(kernel)
+    whole = _length(kernel.body)
     for chains in shifts(body):
+        if whole - sum(_length([body.instr(v) for v in chain[1:]]) for chain in chains) > most:
+            continue  # even if all iterations became one
         found = _Roller(body, chains).roll()
         if found is None or _length(found[0].body) > most:
             continue

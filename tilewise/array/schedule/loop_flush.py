@@ -138,9 +138,14 @@ def kind(node: Node, trail: int) -> int:
     if type(op) is Update and _swept(op, node.inputs[0]):
         pending.recorded += UPDATE_WEIGHT
         return 0
-    if type(op) in MOVES and (found := rolled(node)) is not None and found[0].value is not None and not on_workers():
-        return 0  # of known values: a shifted read of the pass that needs it (rewrite/periodic.py)
+    if type(op) in MOVES and rolled_read(node):
+        return 0
     return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
+
+
+def rolled_read(node: Node) -> bool:
+    """Whether a rolled array, of known values, is a shifted read of the pass that needs it (rewrite/periodic.py)."""
+    return (found := rolled(node)) is not None and found[0].value is not None and not on_workers()
 
 
 def _swept(op: Update, base: Node) -> bool:

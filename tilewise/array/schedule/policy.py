@@ -88,10 +88,11 @@ def _hangs(cell: Cell, on: Node) -> bool:
     return False
 
 
-def flush_loop(args: Sequence[Any], at: Spot | None = None, exact: bool = False) -> bool:
+def flush_loop(args: Sequence[Any], at: Spot | None = None, exact: bool = False, rolls: bool = False) -> bool:
     """Flush if the program repeats here (a loop repeats). True if it did: decide again what to do at once.
 
-    So it is if operands were promoted (promote.py), unless the operator is an `exact` one and may stay recorded.
+    So it is if operands were promoted (promote.py), unless the operator is an `exact` one and may stay recorded. One
+    that `rolls` is a shifted read of what is known by then, but a copy of its own of what is pending.
     """
     trail = 0
     node = None
@@ -111,9 +112,13 @@ def flush_loop(args: Sequence[Any], at: Spot | None = None, exact: bool = False)
         return True
     place = (at or spot(1)).place
     bit = bits.get(place)
-    if bit is None or not trail & bit or (whole and loop_flush.within(place, trail)):
+    if bit is None or not trail & bit:
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
+    if rolls and any(not loop_flush.rolled_read(a._cell.read()) for a in given):
+        trail |= loop_flush.OTHER
+    if whole and loop_flush.within(place, trail):
+        return False
     if not whole and any(not _shifted(a) for a in given):
         trail |= loop_flush.OTHER
     if not _due(trail, place, [a._cell.read() for a in given]):

@@ -34,6 +34,9 @@ class OnHost:
 
     device = HOST
 
+    def warm_up(self) -> None:
+        """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
+
     def bound(self, step: Step) -> Any:
         """What runs a step."""
         raise NotImplementedError

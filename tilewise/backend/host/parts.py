@@ -51,10 +51,13 @@ def _joined(node: Node, arrays: list[Any], axis: int) -> Any:
 
 def _rimmed(op: Rim, node: Node, array: Any) -> Any:
     out = fresh(node)
+    rows = len(array)
     if node.nbytes < THREADS_BYTES:
-        op.middle(out)[...] = array
+        op.fill(out, array, 0, rows)
     else:
-        threads.parallel_copy(op.middle(out), array)
+        count = min(PARTS * threads.get_threads(), rows)
+        ranges = [(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+        threads.parallel_for(lambda low, high: op.fill(out, array, low, high), ranges)
     op.close(out)
     return out
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewise.backend import threads
 from tilewise.backend.base import Facts, HostBackend, Listing, Outcome, TileReport
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
-from tilewise.backend.llvm.call import compiled
+from tilewise.backend.llvm.call import compiled, parallel_for
 from tilewise.backend.llvm.call.listing import listing
+from tilewise.backend.llvm.compile.build import CompileError
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
 from tilewise.backend.llvm.tiles import lengths
@@ -48,6 +51,13 @@ class Llvm(OnHost):
     def facts(self) -> Facts:
         """This machine's caches and vectors."""
         return host_facts(host_machine().vector_bytes)
+
+    def warm_up(self) -> None:
+        """Read what the machine has, and get the code that all launches need."""
+        self.facts.tile_length(1)
+        with contextlib.suppress(CompileError):  # then launches do without
+            if threads.get_threads() > 1:
+                parallel_for.taking()
 
     def supports(self, kernel: Kernel) -> bool:
         """Whether there is code for all that a kernel does (else it runs on NumPy)."""

@@ -51,7 +51,7 @@ class Parts:
 
         They are made before any thread begins: a helper would wait for the GIL to make them.
         """
-        count, (go, code) = min(self._count, threads.get_threads()), _taking()
+        count, (go, code) = min(self._count, threads.get_threads()), taking()
         given = [operands() for _ in range(count)]
         idle = self._idle.setdefault(count, [])
         block = idle.pop() if idle else _Block(self._words, self._edges, count, len(given[0]))
@@ -157,7 +157,7 @@ def build(name: str) -> Function:
 
 
 @cache
-def _taking() -> tuple[Callable[[int | bytes, int | bytes], None], int]:
+def taking() -> tuple[Callable[[int | bytes, int | bytes], None], int]:
     """The function, compiled, and where it is; what helpers need to be called is there, too."""
     prepare()
     go = by_address(native("parts", build))

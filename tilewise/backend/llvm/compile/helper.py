@@ -40,9 +40,9 @@ class _Server:
     """A process that compiles, and the pipes to it."""
 
     def __init__(self, packages: str) -> None:
-        ask, self._requests = os.pipe()
-        self._answers, answer = os.pipe()
-        good, say_good = os.pipe()
+        ask, self._requests = _pipe()
+        self._answers, answer = _pipe()
+        good, say_good = _pipe()
         given = {REQUESTS: ask, QUICK_ANSWERS: answer, GOOD_ANSWERS: say_good}
         actions: list[tuple[Any, ...]] = [
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
@@ -50,9 +50,11 @@ class _Server:
         ]
         command = [sys.executable, "-I", "-S", "-c", SERVE, str(Path(__file__).parent), packages]
         try:
-            if min(given.values()) <= GOOD_ANSWERS:
-                raise OSError("the program has closed its standard files")
             self._first = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setpgroup=0)
+        except OSError:
+            for pipe in (self._requests, self._answers, good):
+                os.close(pipe)
+            raise
         finally:
             for pipe in given.values():
                 os.close(pipe)
@@ -99,6 +101,22 @@ class _Server:
         os.close(self._requests)
         os.close(self._answers)
         self._waiting.clear()
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe whose ends have other numbers than those by which the process knows its own."""
+    low = []
+
+    def beyond(end: int) -> int:
+        while end <= GOOD_ANSWERS:
+            low.append(end)
+            end = os.dup(end)
+        return end
+
+    out, into = (beyond(end) for end in os.pipe())
+    for end in low:
+        os.close(end)
+    return out, into
 
 
 def _send(pipe: int, data: bytes) -> None:
