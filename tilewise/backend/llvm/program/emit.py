@@ -98,6 +98,7 @@ class Emitter:
             self.fn, program, memory.FIRST_NOTE if main is None else main.scopes.next
         )
         self.kept: dict[str, str] = {}  # by private allocations: where their memory is written down
+        self.spares: dict[str, str] = {}  # by allocations in loops: memory of an earlier turn
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others

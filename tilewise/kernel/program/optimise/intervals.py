@@ -322,10 +322,14 @@ def refined(st: State | None, test: ir.Expr, holds: bool) -> State | None:
         return st
     if test.fn == "logical_not" and test.args[0].dtype == "bool":
         return refined(st, test.args[0], not holds)
-    if test.fn in ("logical_and", "logical_or") and (test.fn == "logical_and") == holds:
-        if all(a.dtype == "bool" for a in test.args):
-            return refined(refined(st, test.args[0], holds), test.args[1], holds)
-        return st
+    if test.fn in ("logical_and", "logical_or"):
+        if not all(a.dtype == "bool" for a in test.args):
+            return st
+        first, second = test.args
+        if (test.fn == "logical_and") == holds:
+            return refined(refined(st, first, holds), second, holds)
+        # One of the two decides: what holds in either case, without those that cannot be.
+        return joined(refined(st, first, holds), refined(refined(st, first, not holds), second, holds))
     if test.fn in _OPPOSITE and all(a.dtype == ir.INT for a in test.args):
         return _compared(st, test.fn if holds else _OPPOSITE[test.fn], *test.args)
     return st
