@@ -104,6 +104,7 @@ class Emitter:
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
+        self.turned = operations.turned(program)
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
