@@ -219,19 +219,24 @@ class _Maker:
             made = replace(s, start=first, stop=last, step=by, body=body)
         return made, after
 
+    def _iteration(self, s: ir.For | ir.Loop, body: ir.Block, start: State | None) -> tuple[ir.Block, State | None]:
+        """The body of a loop, and what is known at its end: of others than its variable as well."""
+        made, end = self.block(body, start)
+        return made, end.through(s.name) if end is not None and isinstance(s, ir.For) else end
+
     def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
         """The body of a loop, and what is known after all of its iterations."""
         if self.changing:
             anywhere = self._without(st, (s,))
             head = self.heads.get(id(s), anywhere)
-            made, end = self.block(body, inside(head))
+            made, end = self._iteration(s, body, inside(head))
             if joined(joined(head, st), end) != head:  # a head of a time when less was known to be possible
-                made, end = self.block(body, inside(anywhere))
+                made, end = self._iteration(s, body, inside(anywhere))
             return made, joined(st, end)
         found = self.heads.get(id(s))
         head = st if found is None else joined(st, found) or st
         for times in range(OFTEN):
-            _, end = self.block(body, inside(head))
+            _, end = self._iteration(s, body, inside(head))
             both = joined(st, end) or st
             both = joined(head, both) or head
             new = widened(head, both, surely=times >= SOON)
@@ -239,7 +244,7 @@ class _Maker:
                 return body, joined(st, self._narrow(s, body, st, inside, head, end))
             head = new
         self.heads[id(s)] = head = self._without(st, (s,))
-        _, end = self.block(body, inside(head))
+        _, end = self._iteration(s, body, inside(head))
         return body, joined(st, end)
 
     def _narrow(
@@ -250,7 +255,7 @@ class _Maker:
             less = joined(st, end) or st
             if less == head:
                 break
-            _, again = self.block(body, inside(less))
+            _, again = self._iteration(s, body, inside(less))
             if joined(less, again) != less:
                 break
             head, end = less, again
