@@ -1,5 +1,6 @@
 """Intervals of integers in programs: which checks go, and that what stays still raises; arrays that nobody keeps."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import tilewise as tw
 from tilewise.api.functions.source_call import SourceFunction
 from tilewise.kernel.program import interpret
-from tilewise.kernel.program.ir import Alloc, Program
+from tilewise.kernel.program.ir import Alloc, Const, Product, Program
 from tilewise.kernel.program.show import text
 from tilewise.kernel.program.walk import statements
 
@@ -113,8 +114,17 @@ def stepped(a, n):
     return a[0]
 
 
+def taken_away(a, n):
+    for i in range(len(a)):
+        w = a[i] * n  # NumPy's, which wraps
+        for c in range(7, w - 1, -1):
+            if a[c - w] > a[c]:
+                a[c] = a[c - w] + w
+    return a[1]
+
+
 @pytest.mark.parametrize("n", [0, 1, 4, 8, 9, -2, 2**31 + 1, 2**62])
-@pytest.mark.parametrize("f", [from_the_end, triangle, divided, shifted, tripled, stepped])
+@pytest.mark.parametrize("f", [from_the_end, triangle, divided, shifted, tripled, stepped, taken_away])
 def test_what_remains_is_what_python_says(f: Callable[..., Any], n: int) -> None:
     def outcome(g: Callable[..., Any]) -> Any:
         a = INTS.copy()
@@ -125,7 +135,8 @@ def test_what_remains_is_what_python_says(f: Callable[..., Any], n: int) -> None
 
     if f in (from_the_end, triangle) and n > 1000:
         return  # a loop of years, if it does not fail
-    assert outcome(tw.jit(f)) == outcome(f)
+    with np.errstate(all="ignore"):
+        assert outcome(tw.jit(f)) == outcome(f)
 
 
 def stepping(y, n):
@@ -156,3 +167,42 @@ def test_arrays_that_nobody_keeps_have_memory_of_their_own(f: Callable[..., Any]
     assert bool(small) == own
     assert np.array_equal(tw.jit(f)(y, 5), f(y, 5))
     assert np.array_equal(interpret.run(program, [y, 5]).values[0], f(y, 5))
+
+
+def turned(y, n):
+    for k in range(n):
+        m = np.array([[0.5, -1.0 * k], [1.0, 0.25]])
+        y = m @ y + y
+    return y
+
+
+@pytest.mark.parametrize("y", [np.array([1.0, 0.5]), np.ones(3), np.ones(1)], ids=len)
+@pytest.mark.parametrize("f", [stepping, turned])
+def test_lengths_are_known_after_arrays_have_met(f: Callable[..., Any], y: Any) -> None:
+    program = program_of(f, y, 4)
+    lengths = [s.shape for s in statements(program.body) if isinstance(s, Alloc)]
+    assert all(isinstance(n, Const) for shape in lengths for n in shape), lengths
+    assert not any(isinstance(s, Product) for s in statements(program.body))
+    fits = len(y) == 2
+    for run in (tw.jit(f, strict=True), f):
+        with contextlib.nullcontext() if fits else pytest.raises((ValueError, IndexError)):
+            assert np.allclose(run(y, 4), f(y, 4), rtol=1e-14)
+
+
+def two_in_turns(y, n, much):
+    before = first = y
+    for k in range(n):
+        if k == 3:
+            first = y
+        before = y
+        y = y * 0.5 + before if k < much else np.concatenate((y, y)) - k
+    return y, before, first
+
+
+@pytest.mark.parametrize("much", [0, 2, 9])
+def test_arrays_of_earlier_turns_stay_as_they_are(much: int) -> None:
+    y = np.arange(5.0)
+    with tw.config(fallback="silent"):
+        got = tw.jit(two_in_turns)(y, 6, much)
+    for x, want in zip(got, two_in_turns(y, 6, much), strict=True):
+        assert np.array_equal(x, want)

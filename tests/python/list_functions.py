@@ -111,3 +111,15 @@ def mixed(n):
     for _ in range(n):
         x.append(1.5)
     return x
+
+
+def from_others(a, n):
+    down = list(range(n, 0, -2))
+    down.append(n)
+    copied = list(a)
+    copied[0] += 1
+    pair = list((n, 7))
+    total = 0
+    for v in list(k * k for k in range(3)):
+        total += v
+    return np.array(down), copied, copied[0] - a[0], pair[1], total

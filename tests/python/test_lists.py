@@ -25,6 +25,8 @@ ROWS: list[tuple[Any, ...]] = [
     (f.pops_too_much, V),
     (f.filled_by_another, 30),
     (f.made_again, 20),
+    (f.from_others, V, 7),
+    (f.from_others, np.arange(2), 0),
 ]
 
 

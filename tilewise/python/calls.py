@@ -150,6 +150,8 @@ def call(lo: Statements, node: ast.Call) -> Value:
                 lo, written.BUILTINS[known.name], [lists.comprehended(lo, sequences.as_list(node.args[0]))], {}, node
             )
         )
+    if known.kind == "builtins" and known.name == "list" and len(node.args) == 1 and not node.keywords:
+        return lists.comprehended(lo, sequences.as_list(node.args[0]))
     args, options = arguments(lo, node)
     if known.kind == "builtins":
         return builtin_functions.call(lo, known.name, args, options, node)

@@ -58,9 +58,13 @@ def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListCom
         return values.value(lo, at(result))
 
 
-def as_list(node: ast.GeneratorExp | ast.ListComp) -> ast.ListComp:
-    """The list of what a generator gives."""
-    return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
+def as_list(node: ast.expr) -> ast.ListComp:
+    """The list of what a generator gives, or anything else that a loop can go over."""
+    if isinstance(node, ast.GeneratorExp | ast.ListComp):
+        return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
+    name = f"item@{node.lineno}.{node.col_offset}"
+    over = ast.comprehension(ast.Name(name, ast.Store()), node, [], 0)
+    return ast.copy_location(ast.ListComp(ast.Name(name, ast.Load()), [over]), node)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 # address of 64 bits in a register; that takes a quarter more instructions to compile and runs as fast.
 _MODEL = {"reloc": "pic", "codemodel": "small"}
 QUICK, GOOD = 0, 2  # levels of LLVM's code generator
+BEST = 3  # of functions that LLVM's passes run on: chains of selections become branches where a loop waits for them
 _OPTIMISED = '"passes"="standard"'  # the attribute of functions that LLVM's passes run on (emit/text.py)
 LONG = 500_000  # characters of a module that is not looked through for vectors outside of loops
 _numbers = itertools.count()
@@ -81,7 +82,7 @@ def _prepared(module: str, cpu: str, triple: str) -> Any:
 
 def object_code(module: str, cpu: str = "", triple: str = "", level: int = GOOD) -> bytes:
     """The object file of a module. Not for two threads at once."""
-    return bytes(_target_machine(cpu, triple, level).emit_object(_prepared(module, cpu, triple)))
+    return bytes(_target_machine(cpu, triple, _level(module, level)).emit_object(_prepared(module, cpu, triple)))
 
 
 def optimised(module: str, cpu: str = "", triple: str = "") -> str:
@@ -91,7 +92,11 @@ def optimised(module: str, cpu: str = "", triple: str = "") -> str:
 
 def assembly(module: str, cpu: str = "", triple: str = "") -> str:
     """The assembly of a module."""
-    return str(_target_machine(cpu, triple).emit_assembly(_prepared(module, cpu, triple)))
+    return str(_target_machine(cpu, triple, _level(module, GOOD)).emit_assembly(_prepared(module, cpu, triple)))
+
+
+def _level(module: str, level: int) -> int:
+    return BEST if _OPTIMISED in module and level == GOOD else level
 
 
 @cache

@@ -206,7 +206,11 @@ class Bounds:
                     fits = low.cmp("sge", 0) & high.cmp("slt", n)
                 good = fits if good is None else good & fits
             known.add((array, axis, index))
-        return None if good is None else (good, known)
+        if good is None:
+            return None
+        for over in ranges.unless:
+            good = good & ~over
+        return good, known
 
 
 def _own(s: Stmt) -> list[Any]:

@@ -98,11 +98,13 @@ class Emitter:
             self.fn, program, memory.FIRST_NOTE if main is None else main.scopes.next
         )
         self.kept: dict[str, str] = {}  # by private allocations: where their memory is written down
+        self.spares: dict[str, str] = {}  # by allocations in loops: memory of an earlier turn
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
+        self.turned = operations.turned(program)
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewise.backend.llvm.emit.text import Val
+from tilewise.backend.llvm.program import scalars
 from tilewise.kernel.program.ir import (
     INT,
     Alloc,
@@ -109,6 +110,7 @@ class Ranges:
     def __init__(self, em: Emitter, s: For, start: Val, stop: Val, step: Val, changed: Changed) -> None:
         self.em, self.changed, self.steps = em, changed, {id(s): (step, step)}
         self.loops: dict[int, Range | None] = {}
+        self.unless: list[Val] = []  # where intervals say nothing: their ends have overflowed
         self.loops[id(s)] = self._of_loop(s, (start, start), (stop, stop))
 
     def _of_loop(self, s: For, start: Range, stop: Range) -> Range | None:
@@ -231,6 +233,8 @@ class Ranges:
                 return None
             v = em.e(e)
             return v, v
+        if isinstance(e, Op) and not e.exact and e.dtype == INT and e.fn in ("add", "subtract"):
+            return self._wrapping(e, facts, loops)
         if not isinstance(e, Op) or not e.exact or e.fn not in ("add", "subtract", "multiply"):
             if isinstance(e, Op) and e.fn in ("minimum", "maximum") and e.dtype == INT:
                 both = [self.of(a, facts, loops) for a in e.args]
@@ -247,6 +251,19 @@ class Ranges:
         if e.fn == "subtract":
             return a[0] - b[1], a[1] - b[0]
         return self._product(e, a, b)
+
+    def _wrapping(self, e: Op, facts: tuple[Fact, ...], loops: tuple[For, ...]) -> Range | None:
+        """A sum that may overflow. It does not between two ends that do not."""
+        a, b = (self.of(x, facts, loops) for x in e.args)
+        if a is None or b is None:
+            return None
+        ends = []
+        for k in (0, 1):
+            end, over = scalars.overflowing(e.fn, a[k], b[k if e.fn == "add" else 1 - k])
+            assert over is not None
+            self.unless.append(over)
+            ends.append(end)
+        return ends[0], ends[1]
 
     def _product(self, e: Op, a: Range, b: Range) -> Range | None:
         if isinstance(e.args[0], Const):

@@ -292,7 +292,7 @@ def allocate(em: Emitter, s: Alloc) -> None:
         huge = huge | Val(fn, fn.let(f"extractvalue {{ i64, i1 }} {both}, 1"), "i1", 1)
     em.fail_if(bad, s.fault)
     em.fail_if(huge, s.huge)
-    fn.declares |= {"declare void @free(ptr)", "declare ptr @aligned_alloc(i64, i64)"}
+    fn.declares |= {"declare void @free(ptr)", "declare ptr @aligned_alloc(i64, i64)", "declare ptr @malloc(i64)"}
     fn.helpers["hold"] = _HOLD
     fn.helpers["obtain"] = _OBTAIN
     holder = target.base
@@ -301,7 +301,8 @@ def allocate(em: Emitter, s: Alloc) -> None:
             em.kept[s.array] = fn.hoist("alloca i64")
             fn.entry.append(f"  store i64 0, ptr {em.kept[s.array]}")
         holder = em.kept[s.array]
-    base = Val(fn, fn.let(f"call i64 @obtain({em.word(holder).text}, {total.text})"), "i64", 1)
+    spare = _spare(em, s)
+    base = Val(fn, fn.let(f"call i64 @obtain({em.word(holder).text}, {total.text}, ptr {spare})"), "i64", 1)
     em.put(holder, base)
     em.fail_if(base.cmp("eq", 0), s.full)
     start = base + layout.HEAD
@@ -314,6 +315,19 @@ def allocate(em: Emitter, s: Alloc) -> None:
     if s.zero:
         fn.declares.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         fn.do(f"call void @llvm.memset.p0.i64(ptr {data}, i8 0, {total.text}, i1 false)")
+
+
+def _spare(em: Emitter, s: Alloc) -> str:
+    """Where a place in a loop writes down memory that others hold at the time; "null": it does not.
+
+    `y = y + f(y)` needs two arrays in turns: while one is read, the other is written.
+    """
+    if s.private or em.long or not em.nested or em.within:
+        return "null"
+    if s.array not in em.spares:
+        em.spares[s.array] = em.fn.hoist("alloca i64")
+        em.fn.entry.append(f"  store i64 0, ptr {em.spares[s.array]}")
+    return em.spares[s.array]
 
 
 def _on_stack(em: Emitter, s: Alloc) -> bool:
@@ -335,28 +349,51 @@ def _on_stack(em: Emitter, s: Alloc) -> bool:
     return True
 
 
-_OBTAIN = """define internal i64 @obtain(i64 %old, i64 %size) {
+SPARE_BYTES = 1 << 20  # of arrays that are kept for the next turn
+SMALL_BYTES = 512  # of arrays that need not begin with a line of the cache: malloc is several times faster
+
+_OBTAIN = f"""define internal i64 @obtain(i64 %old, i64 %size, ptr %spare) {{
 entry:
-  %heap = icmp uge i64 %old, 4096
-  br i1 %heap, label %look, label %fresh
-look:
-  %p = inttoptr i64 %old to ptr
-  %holders = load i64, ptr %p
-  %q = getelementptr i64, ptr %p, i64 1
-  %room = load i64, ptr %q
-  %alone = icmp eq i64 %holders, 1
-  %fits = icmp uge i64 %room, %size
-  %again = and i1 %alone, %fits
-  br i1 %again, label %same, label %drop
+  %again = call i1 @usable(i64 %old, i64 %size)
+  br i1 %again, label %same, label %other
 same:
   ret i64 %old
+other:
+  %turns = icmp ne ptr %spare, null
+  br i1 %turns, label %look, label %drop
+look:
+  %kept = load i64, ptr %spare
+  %small = icmp ule i64 %size, {SPARE_BYTES}
+  %next = select i1 %small, i64 %old, i64 0
+  store i64 %next, ptr %spare
+  %usable = call i1 @usable(i64 %kept, i64 %size)
+  br i1 %usable, label %swap, label %replace
+swap:
+  br i1 %small, label %swapped, label %let
+let:
+  call void @hold(i64 %old, i64 -1)
+  br label %swapped
+swapped:
+  ret i64 %kept
+replace:
+  call void @hold(i64 %kept, i64 -1)
+  br i1 %small, label %fresh, label %drop
 drop:
   call void @hold(i64 %old, i64 -1)
   br label %fresh
 fresh:
-  %up = add i64 %size, 127
+  %up = add i64 %size, {layout.HEAD + 63}
   %all = and i64 %up, -64
-  %m = call ptr @aligned_alloc(i64 64, i64 %all)
+  %short = icmp ule i64 %size, {SMALL_BYTES}
+  br i1 %short, label %any, label %lines
+any:
+  %m1 = call ptr @malloc(i64 %all)
+  br label %got
+lines:
+  %m2 = call ptr @aligned_alloc(i64 64, i64 %all)
+  br label %got
+got:
+  %m = phi ptr [ %m1, %any ], [ %m2, %lines ]
   %none = icmp eq ptr %m, null
   br i1 %none, label %fail, label %good
 good:
@@ -367,7 +404,24 @@ good:
   ret i64 %w
 fail:
   ret i64 0
-}"""
+}}
+
+define internal i1 @usable(i64 %old, i64 %size) {{
+entry:
+  %heap = icmp uge i64 %old, 4096
+  br i1 %heap, label %look, label %no
+look:
+  %p = inttoptr i64 %old to ptr
+  %holders = load i64, ptr %p
+  %q = getelementptr i64, ptr %p, i64 1
+  %room = load i64, ptr %q
+  %alone = icmp eq i64 %holders, 1
+  %fits = icmp uge i64 %room, %size
+  %both = and i1 %alone, %fits
+  ret i1 %both
+no:
+  ret i1 0
+}}"""
 
 
 def returned(em: Emitter, s: Return) -> None:
@@ -428,7 +482,7 @@ def hand_number(em: Emitter, v: Val, at: str) -> None:
 
 def release_all(em: Emitter) -> None:
     """What variables and places of allocation hold is let go."""
-    for place in em.kept.values():
+    for place in (*em.kept.values(), *em.spares.values()):
         count(em, em.word(place), -1)
     for name, slots in em.arrays.items():
         roots = em.p.arrays[name].roots

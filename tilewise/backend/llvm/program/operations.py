@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.math import scalar
+from tilewise.backend.llvm.math import scalar, trig
 from tilewise.backend.llvm.program import scalars
-from tilewise.kernel.program.ir import INT, RERUN, Const, Expr, If, Op, Set, Var
+from tilewise.kernel.program.ir import INT, RERUN, Const, Expr, If, Op, Program, Set, Var
+from tilewise.kernel.program.walk import expressions, statements
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -47,6 +48,12 @@ def operation(em: Emitter, x: Op) -> Val:
     return made
 
 
+def turned(program: Program) -> set[Expr]:
+    """Angles of which a program takes the sine and the cosine: they share what both are made of."""
+    every = [e for s in statements(program.body) for e in expressions(s) if isinstance(e, Op) and e.dtype == "float64"]
+    return {e.args[0] for e in every if e.fn == "sin"} & {e.args[0] for e in every if e.fn == "cos"}
+
+
 def _scaled(em: Emitter, x: Op, of: Expr, times: int, more: int) -> Val:
     """times * of + more, with one comparison for all that can overflow."""
     made, bad = _product(em, of, times, more)
@@ -77,6 +84,8 @@ def _computed(em: Emitter, x: Op, args: list[Val]) -> tuple[Val, Val | None]:
         return args[0] * args[0] * args[0], None  # within the error of a power
     if fn == "absolute" and x.fault >= 0:
         return scalar.apply(fn, ins, x.dtype, args), args[0].cmp("eq", scalars.LEAST)
+    if fn == "sin" and x.args[0] in em.turned:
+        return trig.sin_beside_cos(args[0]), None
     if fn.startswith("libm:"):
         return scalars.libm(fn[5:], args)
     if fn.startswith("fit:"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.backend.llvm.emit.text import BITS, Function, Val, pair
-from tilewise.backend.llvm.math import integer, scalar
+from tilewise.backend.llvm.math import integer, scalar, trig
 from tilewise.kernel.program.ir import INT, Const, Expr, Op
 
 Made = tuple[Val, Val | None]
@@ -156,7 +156,8 @@ def _complex_divide(a: Val, b: Val) -> Made:
 
 def _complex_exp(a: Val) -> Made:
     re, im = a.parts
-    size, cos, sin = (scalar.apply(f, ("float64",), "float64", [x]) for f, x in (("exp", re), ("cos", im), ("sin", im)))
+    size, cos = (scalar.apply(f, ("float64",), "float64", [x]) for f, x in (("exp", re), ("cos", im)))
+    sin = trig.sin_beside_cos(im)
     real = im.cmp("oeq", 0.0)  # its sign stays
     return pair(size * cos, real.select(im, size * sin)), None
 

@@ -76,4 +76,4 @@ def _part(e: Any) -> bool:
     if isinstance(e, ir.Op):
         by_zero = e.fn == "floor_divide" and not (isinstance(e.args[1], ir.Const) and e.args[1].value)
         return e.fn in PURE and e.fault < 0 and e.dtype in (ir.INT, ir.BOOL) and not by_zero
-    return isinstance(e, ir.Const | ir.Var | ir.Dim | ir.Span)
+    return isinstance(e, ir.Const | ir.Var | ir.Dim | ir.Span | ir.Pick)

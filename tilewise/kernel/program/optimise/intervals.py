@@ -23,6 +23,7 @@ ANY = (LEAST, MOST)
 LENGTH = 1 << 44  # no array is longer
 LONGEST_SHIFT = 62
 MOST_ROWS, LONGEST_ROW = 100, 16  # of differences that are kept at a time
+FEW_ROWS = 40  # of differences that are all looked through
 STEPS_BETWEEN = 5  # of differences that are added up
 # Where the end of an interval that grows in a loop goes: the next of these.
 STEPS = (0, 1, LONGEST_SHIFT, 63, 64, 255, (1 << 31) - 1, (1 << 32) - 1, LENGTH, 1 << 53, 1 << 62, MOST)
@@ -84,9 +85,23 @@ class State:
             return self
         return State(self.ends, {**self.gaps, x: {**row, y: least}})
 
-    def implied(self, x: Key, y: Key) -> int:
-        """The least that x - y can be, by what is known of each."""
-        return max(self.of(x)[0] - self.of(y)[1], self.gaps.get(x, {}).get(y, 2 * LEAST))
+    def through(self, key: Key) -> State:
+        """What follows for others from how far they are from a name, of which less will be known."""
+        made = self
+        for y, c in self.gaps.get(key, {}).items():
+            for x, row in self.gaps.items():
+                if key in row and x != y:
+                    made = made.above(x, y, row[key] + c)
+        return made
+
+    def holds(self, x: Key, y: Key, least: int) -> bool:
+        """Whether x - y is at least this, by what is known of each, or by way of others (of one, if there are many)."""
+        row = self.gaps.get(x, {})
+        if self.of(x)[0] - self.of(y)[1] >= least or row.get(y, 2 * LEAST) >= least:
+            return True
+        if len(self.gaps) <= FEW_ROWS:
+            return bool(row) and self.gap(x, y) >= least
+        return any(c + self.gaps[z].get(y, 2 * LEAST) >= least for z, c in row.items() if z in self.gaps)
 
     def gap(self, x: Key, y: Key) -> int:
         """The least that x - y can be, by way of others, too."""
@@ -121,7 +136,7 @@ def joined(a: State | None, b: State | None) -> State | None:
             if row == theirs:
                 gaps[x] = row
                 continue
-            left = {y: min(c, theirs.get(y, c)) for y, c in row.items() if y in theirs or other.implied(x, y) >= c}
+            left = {y: min(c, theirs.get(y, c)) for y, c in row.items() if y in theirs or other.holds(x, y, c)}
             if left:
                 gaps[x] = {**gaps.get(x, {}), **left}
     return State(ends, gaps)
@@ -146,7 +161,7 @@ def widened(old: State, new: State, surely: bool) -> State:
     gaps = {}
     for x, row in new.gaps.items():
         was_row = old.gaps.get(x, {})
-        left = {y: c for y, c in row.items() if was_row.get(y, c) == c and old.implied(x, y) >= c}
+        left = {y: c for y, c in row.items() if was_row.get(y, c) == c and old.holds(x, y, c)}
         if left:
             gaps[x] = left
     return State(ends, gaps)
@@ -322,10 +337,14 @@ def refined(st: State | None, test: ir.Expr, holds: bool) -> State | None:
         return st
     if test.fn == "logical_not" and test.args[0].dtype == "bool":
         return refined(st, test.args[0], not holds)
-    if test.fn in ("logical_and", "logical_or") and (test.fn == "logical_and") == holds:
-        if all(a.dtype == "bool" for a in test.args):
-            return refined(refined(st, test.args[0], holds), test.args[1], holds)
-        return st
+    if test.fn in ("logical_and", "logical_or"):
+        if not all(a.dtype == "bool" for a in test.args):
+            return st
+        first, second = test.args
+        if (test.fn == "logical_and") == holds:
+            return refined(refined(st, first, holds), second, holds)
+        # One of the two decides: what holds in either case, without those that cannot be.
+        return joined(refined(st, first, holds), refined(refined(st, first, not holds), second, holds))
     if test.fn in _OPPOSITE and all(a.dtype == ir.INT for a in test.args):
         return _compared(st, test.fn if holds else _OPPOSITE[test.fn], *test.args)
     return st

@@ -1,11 +1,15 @@
 """Checks that cannot fail, left out. In: a program. Out: the program; its integers go where intervals say.
 
 Sums and products that fit lose their fault; divisions of numbers that are not negative, and shifts by few bits, are
-marked as `exact`, for which machines have one instruction. What cannot fail may run on several threads, too.
+marked as `exact`, for which machines have one instruction. What cannot fail may run on several threads, too. Integers
+that can be one number only are written as that number, and what is never reached is left out: small arrays that meet
+others of known lengths get known lengths by that.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
 from typing import Any, cast
 
@@ -27,12 +31,13 @@ from tilewise.kernel.program.optimise.intervals import (
     sure,
     widened,
 )
-from tilewise.kernel.program.walk import arrays_set, mapped, names_set, size
+from tilewise.kernel.program.walk import arrays_set, expressions, mapped, names_set, size
 
 EXACT_FLOAT = 1 << 53
 SOON = 2  # times that a loop is looked at before ends that still grow are taken to be anywhere
 OFTEN = 8
 LONGEST = 800  # statements of a program that is looked at: longer ones shall not take longer to compile
+WRITTEN_OUT = 64  # multiplications of a product that is written out
 BACK = 2  # times that what follows from the test of a loop is taken back into its head
 
 
@@ -63,6 +68,7 @@ class _Maker:
             ends.update({(name, axis): (0, ir.SHORT) for name, rank in arrays for axis in range(rank)})
         self.start = State({k: v for k, v in ends.items() if v != ANY}, {})
         self.rank = {n: a.rank for n, a in program.arrays.items()}
+        self.dtypes = {n: a.dtype for n, a in program.arrays.items()}
         self.heads: dict[int, State] = {}
         self.left: dict[str, State | None] = {}
         self.changing = False
@@ -74,8 +80,9 @@ class _Maker:
             if st is None:
                 out.append(s)
                 continue
+            before = st
             made, st = self.statement(s, st)
-            out.append(made)
+            out += self._written_out(s, before) if self.changing and isinstance(s, ir.Product) else (made,)
         return tuple(out) if self.changing else block, st
 
     def statement(self, s: ir.Stmt, st: State) -> tuple[ir.Stmt, State | None]:
@@ -89,10 +96,7 @@ class _Maker:
                 after = subscripted(after, s.array, s.index, s.faults)
             return self._changed(s, st), after
         if isinstance(s, ir.If):
-            test, known = self._expression(s.test, st), learned(st, s.test)
-            then, one = self.block(s.then, refined(known, s.test, True))
-            other, two = self.block(s.other, refined(known, s.test, False))
-            return replace(s, test=test, then=then, other=other) if self.changing else s, joined(one, two)
+            return self._if(s, st)
         if isinstance(s, ir.For):
             return self._for(s, st)
         if isinstance(s, ir.Loop):
@@ -111,6 +115,44 @@ class _Maker:
         if isinstance(s, ir.Alloc | ir.View):
             return self._changed(s, st), self._shaped(s, st)
         return self._changed(s, st), self._without(st, (s,))
+
+    def _written_out(self, s: ir.Product, st: State) -> ir.Block:
+        """A product of few elements, of which all lengths are known, as a sum for each element."""
+        t = self.dtypes[s.array]
+        ends = [[interval(ir.Dim(a, k), st) for k in range(self.rank[a])] for a in (s.left, s.right)]
+        if any(low != high for axes in ends for low, high in axes):
+            return (s,)
+        left, right = ([low for low, _ in axes] for axes in ends)
+        rows, columns = left[:-1], right[1:]
+        if math.prod((*left, *columns)) > WRITTEN_OUT or not left[-1]:
+            return (s,)
+
+        def load(array: str, *at: int) -> ir.Expr:
+            return ir.Load(array, t, tuple(ir.Const(ir.INT, i) for i in at), (-1,) * len(at))
+
+        out: list[ir.Stmt] = []
+        for i in itertools.product(*map(range, rows)):
+            for j in itertools.product(*map(range, columns)):
+                total: ir.Expr = ir.Const(t, 0.0)
+                for k in range(left[-1]):
+                    term = ir.Op("multiply", t, (load(s.left, *i, k), load(s.right, k, *j)))
+                    total = ir.Op("add", t, (total, term))
+                at = tuple(ir.Const(ir.INT, x) for x in (*i, *j))
+                out.append(ir.Store(s.array, at, total, (-1,) * len(at)))
+        return tuple(out)
+
+    def _if(self, s: ir.If, st: State) -> tuple[ir.Stmt, State | None]:
+        known = learned(st, s.test)
+        yes, no = refined(known, s.test, True), refined(known, s.test, False)
+        then, one = self.block(s.then, yes)
+        other, two = self.block(s.other, no)
+        if not self.changing:
+            return s, joined(one, two)
+        test = self._expression(s.test, st)
+        if _silent(s.test) and (yes is None) != (no is None):
+            then, other = (then, ()) if no is None else ((), other)
+            test = ir.Const(ir.BOOL, no is None)
+        return replace(s, test=test, then=then, other=other), joined(one, two)
 
     def _without(self, st: State, block: ir.Block) -> State:
         """What is known whatever a block has set."""
@@ -177,19 +219,24 @@ class _Maker:
             made = replace(s, start=first, stop=last, step=by, body=body)
         return made, after
 
+    def _iteration(self, s: ir.For | ir.Loop, body: ir.Block, start: State | None) -> tuple[ir.Block, State | None]:
+        """The body of a loop, and what is known at its end: of others than its variable as well."""
+        made, end = self.block(body, start)
+        return made, end.through(s.name) if end is not None and isinstance(s, ir.For) else end
+
     def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
         """The body of a loop, and what is known after all of its iterations."""
         if self.changing:
             anywhere = self._without(st, (s,))
             head = self.heads.get(id(s), anywhere)
-            made, end = self.block(body, inside(head))
+            made, end = self._iteration(s, body, inside(head))
             if joined(joined(head, st), end) != head:  # a head of a time when less was known to be possible
-                made, end = self.block(body, inside(anywhere))
+                made, end = self._iteration(s, body, inside(anywhere))
             return made, joined(st, end)
         found = self.heads.get(id(s))
         head = st if found is None else joined(st, found) or st
         for times in range(OFTEN):
-            _, end = self.block(body, inside(head))
+            _, end = self._iteration(s, body, inside(head))
             both = joined(st, end) or st
             both = joined(head, both) or head
             new = widened(head, both, surely=times >= SOON)
@@ -197,7 +244,7 @@ class _Maker:
                 return body, joined(st, self._narrow(s, body, st, inside, head, end))
             head = new
         self.heads[id(s)] = head = self._without(st, (s,))
-        _, end = self.block(body, inside(head))
+        _, end = self._iteration(s, body, inside(head))
         return body, joined(st, end)
 
     def _narrow(
@@ -208,7 +255,7 @@ class _Maker:
             less = joined(st, end) or st
             if less == head:
                 break
-            _, again = self.block(body, inside(less))
+            _, again = self._iteration(s, body, inside(less))
             if joined(less, again) != less:
                 break
             head, end = less, again
@@ -225,13 +272,20 @@ class _Maker:
             index = tuple(self._expression(i, st) for i in s.index)
             after = learned(st, s.value) or st
             return replace(s, index=index, value=self._expression(s.value, st), faults=_faults(after, s))
+        if isinstance(s, ir.Alloc):
+            return replace(s, shape=tuple(self._expression(n, st) for n in s.shape))
         return cast(ir.Stmt, mapped(s, lambda e: _simpler(e, st) if isinstance(e, ir.Op) else e))
 
     def _expression(self, e: ir.Expr, st: State) -> ir.Expr:
-        if not self.changing or isinstance(e, ir.Const | ir.Var | ir.Dim | ir.Apart):
+        if not self.changing or isinstance(e, ir.Const | ir.Apart):
             return e
+        if isinstance(e, ir.Var | ir.Dim):
+            low, high = interval(e, st) if e.dtype == ir.INT else ANY
+            return ir.Const(ir.INT, low) if low == high else e
         if isinstance(e, ir.Pick):
             yes, no = refined(st, e.test, True), refined(st, e.test, False)
+            if _silent(e.test) and (yes is None) != (no is None):
+                return self._expression(e.yes, yes) if yes is not None else self._expression(e.no, no or st)
             return replace(
                 e,
                 test=self._expression(e.test, st),
@@ -242,6 +296,12 @@ class _Maker:
             return replace(e, index=tuple(self._expression(i, st) for i in e.index), faults=_faults(st, e))
         args = tuple(self._expression(a, st) for a in e.args)
         return _simpler(e if args == e.args else replace(e, args=args), st)
+
+
+def _silent(e: ir.Expr) -> bool:
+    """Whether an expression has no faults, so that nobody sees that it is not evaluated."""
+    parts = list(expressions(ir.Set("", e)))
+    return not any((isinstance(x, ir.Op) and x.fault >= 0) or isinstance(x, ir.Load) for x in parts)
 
 
 def _faults(st: State, s: ir.Load | ir.Store) -> tuple[int, ...]:
