@@ -46,8 +46,8 @@ from tilewise.ops.index import Put, counted
 from tilewise.ops.views import Window
 
 
-def setitem(self: Array, key: Any, value: Any, held: int = TEMPORARY) -> None:
-    """self[key] = value. `held`: references to a value that nobody else has."""
+def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
+    """self[key] = value. `depth`: how many frames up the statement is."""
     cell = self._cell
     if cell.node is None and self._gen == cell.gen and not self._fixed:
         t = type(key)
@@ -70,9 +70,10 @@ def setitem(self: Array, key: Any, value: Any, held: int = TEMPORARY) -> None:
                 if c is NUMBER:
                     v = value._nd
                 elif chain_of(value) is not None:
-                    alone = sys.getrefcount(value) <= held + 1  # `v`
+                    alone = sys.getrefcount(value) < TEMPORARY + 1 + depth  # `v`, and each frame
                     r = self._nd[key]  # type: ignore[index]
-                    if not (alone and type(r) is np.ndarray and put_chain(on_cell(cell, r), value)):
+                    alone = alone and type(r) is np.ndarray
+                    if not (alone and put_chain(on_cell(cell, r), value, sys._getframe(depth))):
                         settle(value)
                         setitem(self, key, value)
                     return

@@ -14,6 +14,7 @@ import sys
 import weakref
 from itertools import pairwise
 from math import prod
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Reader:
 class Chain(Deferred):
     """An expression of arrays and numbers (backend/chains.py)."""
 
-    __slots__ = ("arrays", "cells", "dtype", "numbers", "reader", "shape", "text")
+    __slots__ = ("arrays", "cells", "dtype", "numbers", "place", "reader", "shape", "text")
 
     def __init__(
         self,
@@ -64,11 +65,12 @@ class Chain(Deferred):
         numbers: list[Any],
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
+        place: consumer.Place,
     ) -> None:
         self._cells = []
         self.text, self.arrays, self.cells, self.numbers = text, arrays, cells, numbers
         self.shape, self.dtype = shape, dtype
-        self.reader = Reader()
+        self.reader, self.place = Reader(), place
 
     def pending(self) -> Array:
         """An array that waits. It is none of those that others look for: whoever meets it computes it."""
@@ -87,6 +89,8 @@ class Chain(Deferred):
 
     def value(self) -> ND:
         """The result in memory of its own."""
+        if len(self.text) == len(self.arrays) + len(self.numbers) + 1:
+            self.place.next = consumer.NOTHING  # one operator: NumPy does that as well, and sooner
         return launch.computed(self.text, self.dtype, self.shape, self.arrays, self.numbers)
 
     def expand(self) -> None:
@@ -150,9 +154,10 @@ def settle(*operands: Any) -> bool:
 
 def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     letter = LETTERS.get(ufunc)
-    later = consumer.taken(sys._getframe(3))
-    if letter is None or later is None:
+    place = consumer.place_of(sys._getframe(3))
+    if letter is None or place.next == consumer.NOTHING:
         return None
+    later = place.next != consumer.NOBODY
     text = ""
     arrays: list[ND] = []
     cells: list[Cell] = []
@@ -179,7 +184,7 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
             own, kind = nd.shape, nd.dtype
         else:
             chain = chain_of(x)
-            if chain is None:
+            if chain is None or not chain.place.leads_to(place.code, place.at):
                 return None
             text += chain.text
             arrays += chain.arrays
@@ -207,7 +212,7 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     if longer is None or first is None:
         if not later or not _allowed():
             return None
-        made = Chain(text, arrays, cells, numbers, shape, dtype)
+        made = Chain(text, arrays, cells, numbers, shape, dtype, place)
         for cell in cells:
             _remember(cell, made.reader)
         return made.pending()
@@ -217,7 +222,7 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
         return from_buffer(launch.computed(text, dtype, shape, arrays, numbers))
     for cell in new:
         _remember(cell, longer.reader)
-    longer.text, longer.arrays, longer.cells, longer.numbers = text, arrays, cells, numbers
+    longer.text, longer.arrays, longer.cells, longer.numbers, longer.place = text, arrays, cells, numbers, place
     if longer.shape != shape:
         longer.reshape(first._cell, shape)
     return first
@@ -247,12 +252,12 @@ def _allowed() -> bool:
 
 
 def _possible(letter: str, dtype: np.dtype[Any], numbers: list[Any]) -> bool:
-    """Whether the result has the dtype of the arrays, and NumPy takes the numbers for numbers of it."""
+    """Whether the result has the dtype of the arrays, and NumPy takes the numbers for numbers of it. Plain ones then."""
     kind = dtype.char
     most = _EXACT.get(kind)
     if most is None or not dtype.isnative or (kind == "l" and letter == "/"):
         return False
-    for x in numbers:
+    for k, x in enumerate(numbers):
         t = type(x)
         if t is float:
             if kind == "l" or (kind == "f" and not abs(x) < _MOST_FLOAT32):
@@ -260,7 +265,9 @@ def _possible(letter: str, dtype: np.dtype[Any], numbers: list[Any]) -> bool:
         elif t is int:
             if abs(x) > most:
                 return False
-        elif (t is not _FLOAT64 and t is not np.float64) or kind != "d":
+        elif kind == "d" and (t is _FLOAT64 or t is np.float64):
+            numbers[k] = float(x)
+        else:
             return False
     return True
 
@@ -278,15 +285,14 @@ def _remember(cell: Cell, reader: Reader) -> None:
         exports.append(reader.ref)
 
 
-def put(x: Array, value: Any) -> bool:
-    """x[...] = value, a chain: whether that is done."""
+def put(x: Array, value: Array, frame: FrameType) -> bool:
+    """x[...] = value, a chain that nobody else has: whether that is done. `frame`: whose statement it is."""
     chain = chain_of(value)
-    if chain is None:
-        return False
     cell = x._cell
     out = None if cell.node is not None else meta(x)
-    if out is None or out.dtype is not chain.dtype or out.shape != chain.shape or not out.flags.writeable:
-        chain.expand()
+    if chain is None or out is None or not chain.place.leads_to(frame.f_code, frame.f_lasti):
+        return False
+    if out.dtype is not chain.dtype or out.shape != chain.shape or not out.flags.writeable:
         return False
     with LOCK:
         chain.reader = Reader()  # the one before is gone: nobody else reads the chain before it is written

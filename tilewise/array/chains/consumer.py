@@ -17,28 +17,43 @@ _TAKE_TWO = frozenset(("BINARY_SUBSCR", "COMPARE_OP"))
 _TAKE_ONE = frozenset(("LOAD_ATTR", "UNARY_POSITIVE", "UNARY_NOT", "UNARY_INVERT"))
 MOST_PLACES = 4096
 
-_places: dict[tuple[int, int], tuple[CodeType, bool | None]] = {}  # with the code, which keeps its id its own
+
+class Place:
+    """An operator in Python code. `next`: where what takes its result is; NOBODY, or where a chain gains NOTHING."""
+
+    __slots__ = ("at", "code", "next")
+
+    def __init__(self, code: CodeType, at: int, next: int) -> None:
+        self.code, self.at, self.next = code, at, next  # the code keeps its id its own
+
+    def leads_to(self, code: CodeType, at: int) -> bool:
+        """Whether the result is taken there."""
+        return self.next == at and self.code is code
 
 
-def taken(frame: FrameType) -> bool | None:
-    """Whether the operator that a frame is at gives its result to another one; None if it is at no operator."""
+NOBODY, NOTHING = -1, -2  # nobody: something else than an operator or a slice that is written to
+_places: dict[tuple[int, int], Place] = {}
+
+
+def place_of(frame: FrameType) -> Place:
+    """The place that a frame is at."""
     code, at = frame.f_code, frame.f_lasti
     found = _places.get((id(code), at))
     if found is None:
         if len(_places) >= MOST_PLACES:
             _places.clear()
-        found = _places[id(code), at] = (code, _looked_up(code, at))
-    return found[1]
+        found = _places[id(code), at] = Place(code, at, _looked_up(code, at))
+    return found
 
 
-def _looked_up(code: CodeType, at: int) -> bool | None:
+def _looked_up(code: CodeType, at: int) -> int:
     following = [i for i in dis.get_instructions(code) if i.offset >= at]
     if not following or following[0].offset != at or following[0].opname not in ("BINARY_OP", "UNARY_NEGATIVE"):
-        return None
+        return NOTHING
     return _taken(following[1:])
 
 
-def _taken(following: list[dis.Instruction]) -> bool:
+def _taken(following: list[dis.Instruction]) -> int:
     above = 0  # values that lie above ours on the stack
     for i in following:
         name, arg = i.opname, i.arg or 0
@@ -47,20 +62,18 @@ def _taken(following: list[dis.Instruction]) -> bool:
         elif name == "LOAD_GLOBAL":
             above += 1 + (arg & 1)
         elif name == "BINARY_OP" and above < 2:
-            return arg in _OPERATORS or (above == 0 and arg in _IN_PLACE)
+            return i.offset if arg in _OPERATORS or (above == 0 and arg in _IN_PLACE) else NOBODY
         elif name == "UNARY_NEGATIVE":
             if above == 0:
-                return True
+                return i.offset
         elif name == "STORE_SUBSCR":
-            return above == 2
-        elif name in _NOTHING:
-            continue
-        else:
+            return i.offset if above == 2 else NOBODY
+        elif name not in _NOTHING:
             takes = _takes(name, arg)
             if takes is None or takes > above:
-                return False
+                return NOBODY
             above += (2 if name == "LOAD_METHOD" else 1) - takes
-    return False
+    return NOBODY
 
 
 def _takes(name: str, arg: int) -> int | None:

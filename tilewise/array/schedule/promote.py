@@ -40,7 +40,7 @@ class Allowance(Protocol):
 class Promotion:
     """What was done at once since the last evaluation, and where recording begins."""
 
-    __slots__ = ("_allowance", "_all", "count", "refused", "start", "starts")
+    __slots__ = ("_all", "_allowance", "count", "refused", "start", "starts")
 
     def __init__(self) -> None:
         self.count = 0  # operators, done or recorded

@@ -20,7 +20,6 @@ from tilewise.array import indexing, operators, setitem
 from tilewise.array.cell import Cell
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
-from tilewise.array.reuse import TEMPORARY
 from tilewise.array.schedule.promote import promotion
 from tilewise.backend import NATIVE, chosen, named
 from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, WORDS
@@ -193,7 +192,7 @@ def start_counting() -> None:
 
     def setting(self: Array, key: Any, value: Any) -> None:
         count()
-        setitem.setitem(self, key, value, TEMPORARY + 1)
+        setitem.setitem(self, key, value, 2)
 
     operators.boxed = boxed
     _counting[:] = [("__getitem__", getitem, indexing.getitem), ("__setitem__", setting, setitem.setitem)]
