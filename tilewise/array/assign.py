@@ -14,6 +14,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import WEAK, CannotRecord, binary, kind_of, loop_of, strict_errors, ufunc_node
 from tilewise.array.cell import LOCK, ND
+from tilewise.array.chains.chain import settle
 from tilewise.array.handle import Array, meta, node_of, same_window, window_of
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
@@ -41,6 +42,7 @@ def check_writable(x: Array) -> None:
 def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     """x[...] = value: at once if little is touched and known, else recorded."""
     check_writable(x)
+    settle(value)
     if type(value) is Array and value._cell is x._cell and same_window(x, value):
         return  # what `x[k] += v` ends with: the view has been written already
     if type(value) is Array and value._fixed and x.dtype.kind in "iu" and not np.can_cast(value.dtype, x.dtype):
@@ -168,6 +170,7 @@ def inplace(ufunc: np.ufunc, x: Array, other: Any) -> Array:
     """x op= other, through x's window."""
     if x._fixed:
         return binary(ufunc, x, other)  # type: ignore[no-any-return]
+    settle(x, other)
     target = policy.known(x)
     other_nd = policy.known(other) if type(other) is Array else other
     here = target is not None and other_nd is not None
@@ -193,6 +196,7 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
     """x[...] = ufunc(*args), with the ufunc's casting rule for its output."""
     if not meta(x).flags.writeable:
         raise ValueError("output array is read-only")
+    settle(x, *args)
     for a in args:
         if type(a) is Array:
             a.shape  # noqa: B018  (what is written must fit now: no error may be left for later)

@@ -30,6 +30,7 @@ from tilewise.array.arithmetic import (
     unary,
 )
 from tilewise.array.assign import inplace
+from tilewise.array.chains.chain import chain_of, joined, settle
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.array.reuse import EITHER, TEMPORARY, TEMPORARY_RIGHT, reusable
 from tilewise.array.schedule import policy, sites
@@ -60,7 +61,12 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if c is NUMBER:
                         b = other._nd
                     elif c.node is not None:
-                        return pair(ufunc, self, other)
+                        if chain_of(other) is None:
+                            return pair(ufunc, self, other)
+                        if sys.getrefcount(other) > TEMPORARY_RIGHT + 1:  # `b`
+                            settle(other)
+                        r = joined(ufunc, self, other)
+                        return method(self, other) if r is None else r
                     else:
                         b = other._nd if other._gen == c.gen else meta(other)
                         if a.shape != b.shape and not little(a, b, current().eager_bytes):
@@ -77,6 +83,10 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                 if size >= LEAST_BYTES and exact and not promotion.asleep() and promotion.begins(sites.spot(1).place):
                     return promoted(pair(ufunc, self, other))
                 if size >= REUSE_BYTES:
+                    if exact:
+                        r = joined(ufunc, self, other)
+                        if r is not None:
+                            return r
                     if sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, b):
                         ufunc(a, b, out=a)
                         return self
@@ -103,7 +113,14 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                 if current().engine is None:
                     return pair(ufunc, self, other)
         elif cell.node is not None and (t is Array or t in NUMBERS):
-            return pair(ufunc, self, other)
+            if chain_of(self) is None:
+                return pair(ufunc, self, other)
+            if sys.getrefcount(self) > TEMPORARY:
+                settle(self)
+            if t is Array and sys.getrefcount(other) > TEMPORARY_RIGHT:
+                settle(other)
+            r = joined(ufunc, self, other)
+            return method(self, other) if r is None else r
         if foreign(other):
             return NotImplemented
         if ufunc is np.multiply and t in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
@@ -152,6 +169,10 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                         and promotion.begins(sites.spot(1).place)
                     ):
                         return promoted(pair(ufunc, other, self))
+                    if size >= REUSE_BYTES and exact:
+                        r = joined(ufunc, other, self)
+                        if r is not None:
+                            return r
                     if size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, other):
                         ufunc(other, a, out=a)
                         return self
@@ -164,7 +185,12 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
             elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
                 return _number(op(other, self._nd))
         elif type(other) in NUMBERS:
-            return pair(ufunc, other, self)
+            if chain_of(self) is None:
+                return pair(ufunc, other, self)
+            if sys.getrefcount(self) > TEMPORARY:
+                settle(self)
+            r = joined(ufunc, other, self)
+            return method(self, other) if r is None else r
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)
@@ -198,10 +224,19 @@ def _unary(ufunc: np.ufunc, op: Callable[[Any], Any]) -> Callable[[Array], Any]:
         if cell.node is None and self._gen == cell.gen:
             nd: Any = self._nd
             if nd.nbytes < LEAST.eager_bytes or nd.nbytes < current().eager_bytes:
+                if nd.nbytes >= REUSE_BYTES:
+                    waits = joined(ufunc, self)
+                    if waits is not None:
+                        return waits
                 r = op(nd[()] if self._fixed else nd)
                 return boxed(r) if type(r) is ND else rec.wrap(r)
         elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
             return from_number(op(self._nd))
+        elif chain_of(self) is not None:
+            if sys.getrefcount(self) > TEMPORARY:
+                settle(self)
+            waits = joined(ufunc, self)
+            return method(self) if waits is None else waits
         return unary(ufunc, self)
 
     return method
@@ -218,6 +253,9 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         nd = at_hand(self, Array)
         if nd is not None and nd.nbytes < policy.eager_limit():
             square = nd.nbytes >= REUSE_BYTES and type(other) in (int, float) and other == 2
+            waits = joined(np.square, self) if square and nd.dtype.kind == "f" else None
+            if waits is not None:
+                return waits
             if square and sys.getrefcount(self) <= TEMPORARY and reusable(np.multiply, self._cell, nd, other):
                 np.square(nd, out=nd)
                 return self

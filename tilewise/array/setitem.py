@@ -6,6 +6,7 @@ At once if little is touched and all is known; else a recorded update (basic key
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.assign import assign, check_writable, fits, store, value_shown
 from tilewise.array.cell import LOCK, ND
+from tilewise.array.chains.chain import chain_of, settle
+from tilewise.array.chains.chain import put as put_chain
 from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
     BASIC_TYPES,
@@ -33,6 +36,7 @@ from tilewise.array.indexing import (
     touches_little,
 )
 from tilewise.array.pending import register
+from tilewise.array.reuse import TEMPORARY
 from tilewise.array.schedule import policy, sites
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
@@ -42,8 +46,8 @@ from tilewise.ops.index import Put, counted
 from tilewise.ops.views import Window
 
 
-def setitem(self: Array, key: Any, value: Any) -> None:
-    """self[key] = value."""
+def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
+    """self[key] = value. `depth`: how many frames up the statement is."""
     cell = self._cell
     if cell.node is None and self._gen == cell.gen and not self._fixed:
         t = type(key)
@@ -65,6 +69,14 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 c = value._cell
                 if c is NUMBER:
                     v = value._nd
+                elif chain_of(value) is not None:
+                    alone = sys.getrefcount(value) < TEMPORARY + 1 + depth  # `v`, and each frame
+                    r = self._nd[key]  # type: ignore[index]
+                    alone = alone and type(r) is np.ndarray
+                    if not (alone and put_chain(on_cell(cell, r), value, sys._getframe(depth))):
+                        settle(value)
+                        setitem(self, key, value)
+                    return
                 elif c.node is not None or self._nd.dtype is OBJECT:  # type: ignore[union-attr]
                     v = None
                 else:
@@ -85,6 +97,7 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 self._nd[index] = v  # type: ignore[index]
                 return
     check_writable(self)
+    settle(self, value)
     key = plain_key(key)
     if not rec.numeric(self.dtype):
         _put_now(self, key, value)  # what becomes of lists and arrays in an element is NumPy's to say

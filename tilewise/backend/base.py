@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tilewise.backend.chains import Arrived, Expression
 from tilewise.backend.handles import Offsets
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
@@ -165,6 +166,9 @@ class HostBackend(Backend, Protocol):
 
     def operators(self, at: Offsets, state: int) -> dict[str, int]:
         """Addresses of machine code for the operators of handles, by name (backend/handles.py); none if it has none."""
+
+    def chain(self, expression: Expression, arrived: Arrived) -> None:
+        """Hand over the code of an expression (backend/chains.py): now, later, or never if it has none."""
 
 
 class Group(Protocol):

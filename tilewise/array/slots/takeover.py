@@ -192,7 +192,7 @@ def start_counting() -> None:
 
     def setting(self: Array, key: Any, value: Any) -> None:
         count()
-        setitem.setitem(self, key, value)
+        setitem.setitem(self, key, value, 2)
 
     operators.boxed = boxed
     _counting[:] = [("__getitem__", getitem, indexing.getitem), ("__setitem__", setting, setitem.setitem)]

@@ -31,13 +31,16 @@ from tilewise.stage.tiles import Formed, Tiling
 from tilewise.stage.variance import read_once
 
 if TYPE_CHECKING:
+    from tilewise.backend.chains import Arrived, Expression
     from tilewise.backend.handles import Offsets
+    from tilewise.backend.llvm.chains import code as chains
     from tilewise.backend.llvm.handles import code as handles
     from tilewise.backend.llvm.program import call as programs
     from tilewise.backend.llvm.replay import calls
     from tilewise.kernel.program.ir import Host, Program
 else:
     calls = later("tilewise.backend.llvm.replay.calls")  # for traced functions
+    chains = later("tilewise.backend.llvm.chains.code")
     handles = later("tilewise.backend.llvm.handles.code")  # for long programs on small arrays
     programs = later("tilewise.backend.llvm.program.call")  # for functions with loops
 
@@ -112,6 +115,10 @@ class Llvm(OnHost):
     def operators(self, at: Offsets, state: int) -> dict[str, int]:
         """Addresses of machine code for the operators of handles."""
         return handles.addresses(at, state)
+
+    def chain(self, expression: Expression, arrived: Arrived) -> None:
+        """One loop for an expression of arrays."""
+        chains.fetch(expression, arrived)
 
     def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
         """LLVM's language and this machine's assembly."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend.base import Each, Facts, HostBackend, Listing, Outcome, Replay, TileReport
+from tilewise.backend.chains import Arrived, Expression
 from tilewise.backend.handles import Offsets
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
@@ -59,6 +60,9 @@ class Reference(OnHost):
     def operators(self, at: Offsets, state: int) -> dict[str, int]:
         """Python's own."""
         return {}
+
+    def chain(self, expression: Expression, arrived: Arrived) -> None:
+        """NumPy's own operators."""
 
     def report(self, group: Tiled, nodes: Sequence[Any]) -> TileReport | None:
         """Passes run one by one."""

@@ -7,6 +7,7 @@ brought into memory, compiled or from disk. Code stays in memory while someone h
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib
 import os
 import threading
@@ -131,6 +132,24 @@ def _loaded(code: bytes) -> Any:
     function: Any = _SIGNATURE(address)
     function.owner = owner
     return function
+
+
+def good_code(kind: str, text: str, arrived: Callable[[bytes], None]) -> None:
+    """Hand the object file of a module to `arrived`: at once from disk, or when the compiler's process has made it.
+
+    Raises OSError, RuntimeError or helper.Ended where there can be none.
+    """
+    with lock:
+        folder = current().cache_dir / "code"
+        name = key.name_of((kind, hashlib.sha256(text.encode()).hexdigest()), "")
+        code = disk.get(folder, name)
+        if code is None and not current().wait_for_native and helper.usable():
+            helper.compiled(text, "", folder, name, arrived)  # whoever asks has another way to go on meanwhile
+            return
+        if code is None:
+            code = bytes(compiler().object_code(text))
+            disk.put(folder, name, code)
+    arrived(code)
 
 
 def optimised(function: Function) -> str:

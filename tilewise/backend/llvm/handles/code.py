@@ -6,15 +6,13 @@ Kept on disk by what makes it. Where it is not, the compiler's process makes it,
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import threading
 from functools import cache
 
 from tilewise.backend.handles import FUNCTIONS, Offsets
-from tilewise.backend.llvm.compile import build, disk, helper, key, linker
+from tilewise.backend.llvm.compile import build, helper, linker
 from tilewise.backend.llvm.compile.relocation import RULES, Unknown
 from tilewise.backend.llvm.handles.module import module
-from tilewise.config import current
 
 PATIENCE_S = 60.0  # for the compiler's process
 
@@ -43,17 +41,7 @@ def _code(text: str) -> bytes:
         good.append(code)
         there.set()
 
-    with build.lock:
-        folder = current().cache_dir / "code"
-        name = key.name_of(("handles", hashlib.sha256(text.encode()).hexdigest()), "")
-        code = disk.get(folder, name)
-        if code is not None:
-            return code
-        if current().wait_for_native or not helper.usable():
-            code = bytes(build.compiler().object_code(text))
-            disk.put(folder, name, code)
-            return code
-        helper.compiled(text, "", folder, name, arrived)  # quick code: waiting for good code costs the program nothing
+    build.good_code("handles", text, arrived)
     if not there.wait(PATIENCE_S):
         raise OSError("no answer of the compiler's process")
     return good[0]

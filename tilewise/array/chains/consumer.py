@@ -1,0 +1,87 @@
+"""What becomes of an operator's result. In: a place in Python code. Out: whether an operator or a slice takes it next.
+
+The result of `a + b` in `c[1:] = 2.0 * (a + b)` has no name: the next operator takes it, and nobody else can see it.
+This is read from the instructions that follow the operator. It decides only when work runs, never what comes of it.
+"""
+
+from __future__ import annotations
+
+import dis
+from types import CodeType, FrameType
+
+_OPERATORS = frozenset(k for k, (_, sign) in enumerate(getattr(dis, "_nb_ops", ())) if sign in ("+", "-", "*", "/"))
+_IN_PLACE = frozenset(k for k, (_, sign) in enumerate(getattr(dis, "_nb_ops", ())) if sign in ("+=", "-=", "*=", "/="))
+_PUSH = frozenset("LOAD_FAST LOAD_CONST LOAD_NAME LOAD_DEREF LOAD_CLASSDEREF PUSH_NULL".split())
+_NOTHING = frozenset("PRECALL KW_NAMES NOP RESUME EXTENDED_ARG CACHE".split())
+_TAKE_TWO = frozenset(("BINARY_SUBSCR", "COMPARE_OP"))
+_TAKE_ONE = frozenset(("LOAD_ATTR", "UNARY_POSITIVE", "UNARY_NOT", "UNARY_INVERT"))
+MOST_PLACES = 4096
+
+
+class Place:
+    """An operator in Python code. `next`: where what takes its result is; NOBODY, or where a chain gains NOTHING."""
+
+    __slots__ = ("at", "code", "next")
+
+    def __init__(self, code: CodeType, at: int, next: int) -> None:
+        self.code, self.at, self.next = code, at, next  # the code keeps its id its own
+
+    def leads_to(self, code: CodeType, at: int) -> bool:
+        """Whether the result is taken there."""
+        return self.next == at and self.code is code
+
+
+NOBODY, NOTHING = -1, -2  # nobody: something else than an operator or a slice that is written to
+_places: dict[tuple[int, int], Place] = {}
+
+
+def place_of(frame: FrameType) -> Place:
+    """The place that a frame is at."""
+    code, at = frame.f_code, frame.f_lasti
+    found = _places.get((id(code), at))
+    if found is None:
+        if len(_places) >= MOST_PLACES:
+            _places.clear()
+        found = _places[id(code), at] = Place(code, at, _looked_up(code, at))
+    return found
+
+
+def _looked_up(code: CodeType, at: int) -> int:
+    following = [i for i in dis.get_instructions(code) if i.offset >= at]
+    if not following or following[0].offset != at or following[0].opname not in ("BINARY_OP", "UNARY_NEGATIVE"):
+        return NOTHING
+    return _taken(following[1:])
+
+
+def _taken(following: list[dis.Instruction]) -> int:
+    above = 0  # values that lie above ours on the stack
+    for i in following:
+        name, arg = i.opname, i.arg or 0
+        if name in _PUSH:
+            above += 1
+        elif name == "LOAD_GLOBAL":
+            above += 1 + (arg & 1)
+        elif name == "BINARY_OP" and above < 2:
+            return i.offset if arg in _OPERATORS or (above == 0 and arg in _IN_PLACE) else NOBODY
+        elif name == "UNARY_NEGATIVE":
+            if above == 0:
+                return i.offset
+        elif name == "STORE_SUBSCR":
+            return i.offset if above == 2 else NOBODY
+        elif name not in _NOTHING:
+            takes = _takes(name, arg)
+            if takes is None or takes > above:
+                return NOBODY
+            above += (2 if name == "LOAD_METHOD" else 1) - takes
+    return NOBODY
+
+
+def _takes(name: str, arg: int) -> int | None:
+    """How many values an instruction takes from the stack, to leave one there (LOAD_METHOD: two)."""
+    if name in _TAKE_TWO or name == "BINARY_OP":
+        return 2
+    if name in _TAKE_ONE or name == "LOAD_METHOD":
+        return 1
+    if name in ("BUILD_SLICE", "BUILD_TUPLE"):
+        return arg
+    return arg + 2 if name == "CALL" else None

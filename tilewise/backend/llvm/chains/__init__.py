@@ -1,0 +1,1 @@
+"""Expressions of Python's operators as one loop: its text and its code."""
