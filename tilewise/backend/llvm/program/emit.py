@@ -103,6 +103,7 @@ class Emitter:
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
+        self.places: dict[tuple[str, tuple[Expr, ...]], str] = {}  # addresses of elements, in a run of statements
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
@@ -244,11 +245,15 @@ class Emitter:
         one, other, after = fn.fresh("yes"), fn.fresh("no"), fn.fresh("after")
         fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
         fn.label(one)
+        known = self.places
+        self.places = dict(known)
         yes = self.e(x.yes)
         from_one = fn.block
         self.jump(after)
         fn.label(other)
+        self.places = dict(known)
         no = self.e(x.no)
+        self.places = known
         from_other = fn.block
         self.jump(after)
         fn.label(after)
@@ -265,6 +270,7 @@ class Emitter:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Block) -> None:
+        self.places = {}
         if self.frame is not None and size(stmts) > outline.PART:
             outline.block(self, stmts, self.statement)
             return
@@ -274,6 +280,10 @@ class Emitter:
                 return
 
     def statement(self, s: Stmt) -> None:
+        self._statement(s)
+        elements.changed(self, s)
+
+    def _statement(self, s: Stmt) -> None:
         fn = self.fn
         if isinstance(s, Set):
             v = self.e(s.value)
