@@ -31,7 +31,6 @@ from tilewise.python.refuse import Refused
 from tilewise.python.source import keep_tree
 
 TASKS_PER_WORKER = 64  # between two tasks threads look whether they are to stop
-ON_THREADS = frozenset(("loop_threads",))  # tasks are on threads already, and loops on helpers do not ask about Ctrl-C
 FIRST, LAST, ELEMENTS = "_tw_first", "_tw_last", "_tw_elements"
 
 _compiled: WeakKeyDictionary[LoopSource, dict[Any, SourceFunction]] = WeakKeyDictionary()
@@ -147,7 +146,7 @@ def native_job(source: LoopSource, job: Job) -> NativeJob:
     body: Any = job.body
     if code is None:
         function = task_function(source, body, elements, parameters, returned)
-        code = kept[key] = SourceFunction(function, without=ON_THREADS)
+        code = kept[key] = SourceFunction(function, task=True)
     made = NativeJob(
         **{f.name: getattr(job, f.name) for f in fields(Job)},
         code=code,

@@ -343,12 +343,14 @@ class Emitter:
         head = self.fn.fresh("loop")
         self.jump(head)
         self.fn.label(head)
-        asks = not self.nested or not poll.light(s)
+        counted = not self.nested or not poll.light(s)
+        copies = poll.COPIES if self.p.task and not counted else 1
         self.nested += 1
-        self.block(s.body)
+        for _ in range(copies):
+            self.block(s.body)
         self.nested -= 1
-        if asks:
-            poll.ask(self, 1)
+        if counted or self.p.task:
+            poll.ask(self, copies)
         self.jump(head)
         self.dead()
 
@@ -373,13 +375,12 @@ class Emitter:
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         self.put(counter, first)
         nest = poll.has_loops(s.body) and not (self.nested and poll.only_short(s.body))
-        if not nest and self.nested:
-            poll.spend(self, end - first if by > 0 else first - end)
+        parts = None if nest or poll.short(s) else poll.parts(self, counter, end, by, size(s.body))
         self.nested += 1
         self.jump(head)
         fn.label(head)
         i = self.word(counter)
-        more = i.cmp("slt" if by > 0 else "sgt", end)
+        more = i.cmp("slt" if by > 0 else "sgt", end if parts is None else parts.stop)
         fn.do(f"br i1 {more.name}, label %{body}, label %{after}")
         fn.label(body)
         fn.do(f"store {here(i).text}, ptr {self.names[s.name]}")
@@ -397,6 +398,8 @@ class Emitter:
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))
         fn.do(f"br label %{head}{about}")
         fn.label(after)
+        if parts is not None:
+            poll.next_part(self, parts, counter, end, by)
 
     def trips(self, s: For, start: Val, stop: Val, step: Val) -> Val:
         """How many iterations there are."""
