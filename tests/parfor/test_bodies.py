@@ -134,25 +134,50 @@ def test_a_failing_iteration_of_machine_code() -> None:
     assert "iteration i = 150 " in caught.value.__notes__[0]
 
 
-def test_machine_code_is_interrupted_inside_of_an_iteration() -> None:
-    def long(out: Any, n: int) -> None:
-        for i in tw.parfor(range(2), mode="threads", workers=2):
-            total = 0.0
-            for j in range(n):
-                for k in range(1000):
-                    total += (i * j + k) % 7
-            out[i] = total
+def _nest(out: Any, n: int) -> None:
+    for i in tw.parfor(range(2), mode="threads", workers=2):
+        total = 0.0
+        for j in range(n):
+            for k in range(1000):
+                total += (i * j + k) % 7
+        out[i] = total
 
+
+def _line(out: Any, n: int) -> None:
+    for i in tw.parfor(range(2), mode="threads", workers=2):
+        total = 0.0
+        for k in range(n * 1000):
+            total += (i * 3 + k) % 7
+        out[i] = total
+
+
+def _until(out: Any, n: int) -> None:
+    for i in tw.parfor(range(2), mode="threads", workers=2):
+        k = 0
+        while k < n * 1000:
+            k += i + 1
+        out[i] = k
+
+
+def _flat(out: Any, n: int) -> Any:
+    total = 0.0
+    for i in tw.parfor(range(n * 1000), mode="threads", workers=2):
+        total += i % 7 + out[0]
+    return total
+
+
+@pytest.mark.parametrize("long", [_nest, _line, _until, _flat])
+def test_machine_code_is_interrupted_inside_of_an_iteration(long: Any) -> None:
     function = tw.parallel(long)
     out = np.zeros(2)
-    function(out, 20_000)
+    function(out, 5_000)
     assert function.report[0].body == "native"
     out[:] = 7
     before = threading.active_count()
-    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        function(out, 1_000_000_000)  # some twenty minutes
+        function(out, 10_000_000_000)  # some hours
     timer.join()
     deadline = time.monotonic() + 60
     while threading.active_count() > before and time.monotonic() < deadline:

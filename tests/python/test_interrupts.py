@@ -23,21 +23,23 @@ def nested(a, n):
     return j
 
 
-@pytest.mark.parametrize("call", [(counts,), (nested, 10**6)], ids=["while", "nest"])
+def flat(a, n):
+    for i in range(n):
+        a[i % 8] += 1.0
+    return i
+
+
+@pytest.mark.parametrize("call", [(counts,), (nested, 10**6), (flat, 10**12)], ids=["while", "nest", "flat"])
 def test_an_interrupt_is_heard_in_the_middle_of_loops(call):
     f, *rest = call
     a = np.zeros(8, np.int64 if f is counts else float)
     compiled = tw.jit(f, strict=True)
-    if f is nested:
-        compiled(a, 10)  # compiled before the clock starts
-        a[:] = 0
-    else:
-        compiled._source.code_for((a,), {})
+    compiled._source.code_for((a, *rest), {})  # compiled before the clock starts
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         compiled(a, *rest)
     assert time.perf_counter() - start < 30 and a.sum() > 0
-    if f is nested:
+    if f is not counts:
         assert compiled(np.zeros(8), 3) == 2

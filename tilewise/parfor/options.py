@@ -15,7 +15,7 @@ from tilewise.errors import ParforError, message
 from tilewise.parfor.partition import PARTITIONERS
 from tilewise.records import dataclass
 
-MODES = ("threads", "processes", "cluster")
+MODES = ("threads", "processes", "cluster", "mesh")
 MERGES = ("memory", "file", "cluster")
 SIZED = ("fixed", "factoring_cmin", "factoring_cmax")
 

@@ -13,6 +13,7 @@ import itertools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
 from tilewise.parfor.bodies.arrays.run import run_arrays
 from tilewise.parfor.bodies.choose import Way, chosen
+from tilewise.parfor.bodies.mesh import own_results, planned_on_mesh, run_mesh
 from tilewise.parfor.bodies.native import run_native
 from tilewise.parfor.job import MISSING, Job, Results, inside
 from tilewise.parfor.liveness import live_after
@@ -131,18 +133,25 @@ class _Run:
         reductions |= notes
         given |= dict.fromkeys(notes, 0)
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
-        results, summed, cells, back = self._written(walk, verdict, given)
+        touched = self._touched(walk)
+        on_mesh = self._on_mesh(touched, given)
+        if on_mesh is not None:
+            plan, results, back = on_mesh
+            summed, cells = [], []
+        else:
+            results, summed, cells, back = self._written(walk, verdict, given, touched)
         start.put(walk, verdict)
-        modes = self._modes(results, summed, given, cells)
-        written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
+        if on_mesh is None:
+            modes = self._modes(results, summed, given, cells)
+            written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
 
-        def reads() -> list[Pattern]:
-            if not self.options.check:
-                return []
-            return patterns(walk if isinstance(walk, Statements) else self._analysed()[0], given, written)
+            def reads() -> list[Pattern]:
+                if not self.options.check:
+                    return []
+                return patterns(walk if isinstance(walk, Statements) else self._analysed()[0], given, written)
 
-        plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
-        if plan.mode == "here":
+            plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
+        if plan.mode in ("here", "mesh"):
             kept = self.source.assigned
         job = Job(
             self.body,
@@ -173,6 +182,8 @@ class _Run:
 
     def _way(self, plan: Decision, job: Job, walk: Statements, start: Start) -> Way:
         """How the body runs."""
+        if plan.mode == "mesh":
+            return Way("recorded")
         if job.cells:
             return Way("python", "cells of lists, dicts or objects are accumulated")
         if inside.worker or len(self.loop) == 1:
@@ -197,7 +208,7 @@ class _Run:
         reports.append(report)
         if values is None:
             assert report.plan is not None
-            python = _interpreted(report.plan.mode)
+            python = partial(run_mesh, back=back) if way.body == "recorded" else _interpreted(report.plan.mode)
             with looping(len(self.loop)) as job.progress:
                 if way.native is not None:
                     way.native.progress = job.progress
@@ -225,27 +236,43 @@ class _Run:
         first = verdicts[0]
         return walk, first if first.independent else replace(first, reductions=judges[0].accumulated())
 
-    def _written(
-        self, walk: Statements, verdict: Verdict, given: dict[str, Any]
-    ) -> tuple[Results, list[Any], list[Any], list[Any]]:
-        """What the loop writes to, arrays and cells that it accumulates, and arrays of ours to be written back."""
+    def _touched(self, walk: Statements) -> list[tuple[Any, Any]]:
+        """What the loop writes to: as the walk knows it, and the objects themselves."""
         index = walk.found[0].index
-        touched = [t for t in walk.touches if t.access.write and index in t.access.loops]
-        written = {o for t in touched for o in t.objs if index not in o.born}
+        touches = [t for t in walk.touches if t.access.write and index in t.access.loops]
+        written = {o for t in touches for o in t.objs if index not in o.born}
         if not self.options.check:
             written |= set(walk.memory.known.values())
+        objects = {id(a): a for a in walk.memory.alive}
+        return [(o, objects.get(o.key)) for o in sorted(written, key=lambda o: o.code)]
+
+    def _on_mesh(self, touched: list[tuple[Any, Any]], given: dict[str, Any]) -> tuple[Decision, Results, Any] | None:
+        """How the loop runs on the workers of the session, if it does."""
+        asked = self.options.mode == "mesh"
+        if not self.options.check and not asked:
+            return None
+        plan = planned_on_mesh(self.source.node, self.names, given, len(self.loop), self.options)
+        own = None if plan is None else own_results(touched, given)
+        if asked and own is None:
+            cure = "Use arrays without other views of them, lists and dicts, or leave mode out"
+            raise ParforError(message("the mesh cannot keep apart what is written", where=self.source.where, cure=cure))
+        return None if plan is None or own is None else (plan, *own)
+
+    def _written(
+        self, walk: Statements, verdict: Verdict, given: dict[str, Any], touched: list[tuple[Any, Any]]
+    ) -> tuple[Results, list[Any], list[Any], list[Any]]:
+        """What the loop writes to, arrays and cells that it accumulates, and arrays of ours to be written back."""
+        written = [o for o, _ in touched]
         sums = {
             o: verdict.reductions[o.name] for o in written if verdict.reductions.get(o.name) and self._is_sum(walk, o)
         }
-        objects = {id(a): a for a in walk.memory.alive}
         results, summed, back = Results(), [], []
         cells: list[Any] = []
         ours: dict[int, list[str]] = {}
         for name, value in given.items():
             if isinstance(value, Array):
                 ours.setdefault(id(value._cell), []).append(name)
-        for obj in sorted(written, key=lambda o: o.code):
-            thing = objects.get(obj.key)
+        for obj, thing in touched:
             if obj.code in verdict.cells:
                 cells.append((thing, *verdict.cells[obj.code]))
                 continue

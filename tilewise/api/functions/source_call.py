@@ -39,14 +39,15 @@ from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
 RETURNED, FAILED, MISSED, INTERRUPTED = range(4)
 MOST_CODES = 64
+NO_HELPERS = frozenset(("loop_threads",))  # for code that runs on threads already
 _NUMBERS = (int, float, complex, bool)
 
 
 class SourceFunction:
-    """A function and the codes made of it so far. `without`: passes left out besides those of the settings."""
+    """A function and the codes made of it so far. `task`: it is one of a parallel loop, on threads already."""
 
-    def __init__(self, f: FunctionType, without: frozenset[str] = frozenset()) -> None:
-        self.function, self._without = f, without
+    def __init__(self, f: FunctionType, *, task: bool = False) -> None:
+        self.function, self._task = f, task
         self._codes: dict[Hashable, Code | Refused] = {}
         self._guards = Guards()
         self._last: Code | None = None
@@ -93,7 +94,7 @@ class SourceFunction:
                 self._codes.clear()
                 self._guards = Guards()
             try:
-                found = Code(self.function, args, kwargs, specs, self._guards, apart, self._without)
+                found = Code(self.function, args, kwargs, specs, self._guards, apart, self._task)
             except Refused as error:
                 error.__traceback__ = None
                 found = error
@@ -195,13 +196,14 @@ class Code:
         specs: Any,
         guards: Guards,
         apart: bool,
-        without: frozenset[str],
+        task: bool,
     ) -> None:
         places, named = specs
         options = dict(named)
         made = specialise(f, list(places), options, guards, apart)
-        off = current().without | without
-        self.made: Specialised = replace(made, program=optimised(replace(made.program, short=apart), off))
+        off = current().without | (NO_HELPERS if task else frozenset())
+        program = optimised(replace(made.program, short=apart, task=task), off)
+        self.made: Specialised = replace(made, program=program)
         self.settings = _settings()
         self.native: Any = host_backend(current().native).program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None

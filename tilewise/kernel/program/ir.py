@@ -313,5 +313,6 @@ class Program:
     results: tuple[tuple[str, ...], ...]  # of each kind of return: dtypes, "array DTYPE RANK"
     apart: bool = True  # no two arguments share memory of which one is written
     short: bool = False  # no argument is longer than SHORT along an axis
+    task: bool = False  # of a parallel loop: it may be told to stop in the middle of any loop
     functions: tuple[Program, ...] = ()  # what `Invoke` runs; their faults are this program's
     notes: tuple[str, ...] = field(default=(), compare=False)

@@ -38,6 +38,7 @@ from tilewise.kernel.program.ir import (
 def text(p: Program) -> str:
     """The whole program."""
     lines = [f"program {p.name}{'' if p.apart else ', arguments may overlap'}{', short arguments' * p.short}"]
+    lines[0] += ", a task" * p.task
     lines += [f"  param {x.name} {x.dtype}{' written' if x.written else ''}{_ends(x)}" for x in p.params]
     for name, a in p.arrays.items():
         facts = "dense" if a.dense else "unit" if a.unit else "strided"

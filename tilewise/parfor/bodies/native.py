@@ -31,7 +31,6 @@ from tilewise.python.refuse import Refused
 from tilewise.python.source import keep_tree
 
 TASKS_PER_WORKER = 64  # between two tasks threads look whether they are to stop
-ON_THREADS = frozenset(("loop_threads",))  # tasks are on threads already, and loops on helpers do not ask about Ctrl-C
 FIRST, LAST, ELEMENTS = "_tw_first", "_tw_last", "_tw_elements"
 
 _compiled: WeakKeyDictionary[LoopSource, dict[Any, SourceFunction]] = WeakKeyDictionary()
@@ -66,7 +65,8 @@ def task_function(
 ) -> types.FunctionType:
     """The function of a task: from which iteration to which, what the loop goes over, and the names of the body."""
     node = source.node
-    text = f"def _tw_task({', '.join((FIRST, LAST, ELEMENTS, *parameters))}):\n"
+    given = () if isinstance(elements, range) else (ELEMENTS,)
+    text = f"def _tw_task({', '.join((FIRST, LAST, *given, *parameters))}):\n"
     if isinstance(elements, range):
         start, step = elements.start, elements.step
         text += f"    for _tw_target in range({start} + {step} * {FIRST}, {start} + {step} * {LAST}, {step}): pass\n"
@@ -109,7 +109,7 @@ class NativeJob(Job):
     """A loop whose tasks are machine code."""
 
     code: SourceFunction
-    over: Any  # what the code is given for what the loop goes over
+    over: tuple[Any, ...]  # the array that the loop goes over, if it is one
     parameters: tuple[str, ...]
     returned: tuple[str, ...]
 
@@ -125,7 +125,7 @@ class NativeJob(Job):
     def run_range(self, first: int, last: int, more: Mapping[str, Any]) -> dict[str, Any]:
         """Run iterations from one to before another."""
         given = {**self.names, **more}
-        found = self.code.call((first, last, self.over, *(given[n] for n in self.parameters)), {})
+        found = self.code.call((first, last, *self.over, *(given[n] for n in self.parameters)), {})
         return {**more, **dict(zip(self.returned, found, strict=True))}  # summed arrays are in `more`
 
     def plain(self) -> Job:
@@ -138,7 +138,7 @@ def native_job(source: LoopSource, job: Job) -> NativeJob:
     _check(job)
     parameters = tuple(n for n, v in job.names.items() if v is not MISSING)
     returned, elements = tuple(job.reductions), job.elements
-    over = elements if isinstance(elements, np.ndarray) else None
+    over = (elements,) if isinstance(elements, np.ndarray) else ()
     span = elements if isinstance(elements, range) else None
     kept = _compiled.setdefault(source, {})
     key = (parameters, returned, span and (span.start, span.step), job.body.__globals__.get("__name__"))
@@ -146,7 +146,7 @@ def native_job(source: LoopSource, job: Job) -> NativeJob:
     body: Any = job.body
     if code is None:
         function = task_function(source, body, elements, parameters, returned)
-        code = kept[key] = SourceFunction(function, without=ON_THREADS)
+        code = kept[key] = SourceFunction(function, task=True)
     made = NativeJob(
         **{f.name: getattr(job, f.name) for f in fields(Job)},
         code=code,

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from tilewise.array.handle import Array, from_node, node_of
 from tilewise.parfor.plan.optimise import Decision
 from tilewise.parfor.verdict import Verdict
 
@@ -26,7 +27,7 @@ class LoopReport:
     workers: int
     tasks: tuple[int, ...]
     partition: str
-    body: str = "python"  # "native": machine code, "arrays": array expressions
+    body: str = "python"  # "native": machine code, "arrays": array expressions, "recorded": plans of the session
     why: str = ""  # not another way
     plan: Decision | None = None
 
@@ -65,6 +66,9 @@ def stopped_copies(args: Sequence[Any]) -> Iterator[list[Any]]:
     copies = []
     held: dict[int, Any] = {}
     for value in args:
+        if isinstance(value, Array):
+            copies.append(from_node(node_of(value)))  # what is written to it changes no other, and nothing is copied
+            continue
         try:
             copies.append(copy.deepcopy(value, held))
         except Exception:  # whatever it is: some objects cannot be copied

@@ -7,15 +7,37 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.emit.text import COMPLEX, Val, pair
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import memory
-from tilewise.kernel.program.ir import Const, Expr
+from tilewise.backend.llvm.program.loop_ranges import parts_of
+from tilewise.kernel.program.ir import Alloc, Const, Expr, Op, Set, Stmt, Store, Var, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
 
 
 def place(em: Emitter, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:
-    """The address of an element."""
-    return _address(em, array, _indices(em, array, index, faults))
+    """The address of an element; that of `A[k] += x` is worked out, and checked, once."""
+    known = em.places.get((array, index))
+    if known is None or em.assumed:
+        known = _address(em, array, _indices(em, array, index, faults))
+        if not em.assumed and all(isinstance(e, Const | Var | Op) for i in index for e in parts_of(i)):
+            em.places[array, index] = known
+    return known
+
+
+def changed(em: Emitter, s: Stmt) -> None:
+    """After a statement: forget addresses that it may have changed."""
+    if isinstance(s, Set):
+        gone = [key for key in em.places if any(_reads(i, s.name) for i in key[1])]
+    elif isinstance(s, Alloc | View):
+        gone = [key for key in em.places if key[0] == s.array]
+    else:
+        gone = [] if isinstance(s, Store) else list(em.places)
+    for key in gone:
+        del em.places[key]
+
+
+def _reads(e: Expr, name: str) -> bool:
+    return any(isinstance(x, Var) and x.name == name for x in parts_of(e))
 
 
 def _indices(em: Emitter, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> list[Val]:

@@ -105,6 +105,7 @@ class Emitter:
         self.bounds = Bounds(self)
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
         self.turned = operations.turned(program)
+        self.places: dict[tuple[str, tuple[Expr, ...]], str] = {}  # addresses of elements, in a run of statements
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
@@ -246,11 +247,15 @@ class Emitter:
         one, other, after = fn.fresh("yes"), fn.fresh("no"), fn.fresh("after")
         fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
         fn.label(one)
+        known = self.places
+        self.places = dict(known)
         yes = self.e(x.yes)
         from_one = fn.block
         self.jump(after)
         fn.label(other)
+        self.places = dict(known)
         no = self.e(x.no)
+        self.places = known
         from_other = fn.block
         self.jump(after)
         fn.label(after)
@@ -267,6 +272,7 @@ class Emitter:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Block) -> None:
+        self.places = {}
         if self.frame is not None and size(stmts) > outline.PART:
             outline.block(self, stmts, self.statement)
             return
@@ -276,6 +282,10 @@ class Emitter:
                 return
 
     def statement(self, s: Stmt) -> None:
+        self._statement(s)
+        elements.changed(self, s)
+
+    def _statement(self, s: Stmt) -> None:
         fn = self.fn
         if isinstance(s, Set):
             v = self.e(s.value)
@@ -335,12 +345,14 @@ class Emitter:
         head = self.fn.fresh("loop")
         self.jump(head)
         self.fn.label(head)
-        asks = not self.nested or not poll.light(s)
+        counted = not self.nested or not poll.light(s)
+        copies = poll.COPIES if self.p.task and not counted else 1
         self.nested += 1
-        self.block(s.body)
+        for _ in range(copies):
+            self.block(s.body)
         self.nested -= 1
-        if asks:
-            poll.ask(self, 1)
+        if counted or self.p.task:
+            poll.ask(self, copies)
         self.jump(head)
         self.dead()
 
@@ -365,13 +377,12 @@ class Emitter:
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         self.put(counter, first)
         nest = poll.has_loops(s.body) and not (self.nested and poll.only_short(s.body))
-        if not nest and self.nested:
-            poll.spend(self, end - first if by > 0 else first - end)
+        parts = None if nest or poll.short(s) else poll.parts(self, counter, end, by, size(s.body))
         self.nested += 1
         self.jump(head)
         fn.label(head)
         i = self.word(counter)
-        more = i.cmp("slt" if by > 0 else "sgt", end)
+        more = i.cmp("slt" if by > 0 else "sgt", end if parts is None else parts.stop)
         fn.do(f"br i1 {more.name}, label %{body}, label %{after}")
         fn.label(body)
         fn.do(f"store {here(i).text}, ptr {self.names[s.name]}")
@@ -389,6 +400,8 @@ class Emitter:
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))
         fn.do(f"br label %{head}{about}")
         fn.label(after)
+        if parts is not None:
+            poll.next_part(self, parts, counter, end, by)
 
     def trips(self, s: For, start: Val, stop: Val, step: Val) -> Val:
         """How many iterations there are."""

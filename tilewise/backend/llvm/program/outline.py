@@ -190,7 +190,7 @@ def _part(em: Emitter, stmts: Block) -> None:
     back = fn.fresh("back")
     ways = {label: fn.fresh("out") for label in used.labels}
     em.labels = dict(ways)
-    frame_, em.frame = em.frame, None
+    frame_, em.frame, em.places = em.frame, None, {}
     for s in stmts:
         em.statement(s)
         if isinstance(s, Leave | Return):
@@ -218,6 +218,7 @@ def _part(em: Emitter, stmts: Block) -> None:
     head = f"define internal i64 @{name}(ptr noalias %frame, ptr noalias %objs, ptr noalias %out) noinline #0"
     text = "\n".join([head + " {", *fn.entry, *fn.lines, f"  ret i64 {code}", "}"])
     em.names, em.arrays, em.written, em.exit, em.labels, em.late, em.patience = kept
+    em.places = {}
     em.fn = em.scopes.fn = main
     main.helpers.update(fn.helpers)
     main.helpers[name] = text

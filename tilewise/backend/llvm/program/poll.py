@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewise.backend.llvm.emit.text import Val
@@ -25,6 +26,8 @@ FIRST = 1 << 17  # iterations before the first question, some 0.1 ms
 UNCOUNTED = 64  # what a loop is taken for whose iterations are not counted
 FEW = 16
 LIGHT = 20  # statements of such a loop
+COPIES = 4  # of its body between two questions, where it has to ask
+PART = 1 << 24  # iterations of a statement between two questions at the most, some 10 ms
 SHORT, LONG = 0.02, 0.1  # seconds between two questions
 
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64)
@@ -65,11 +68,45 @@ def begin(em: Emitter) -> str | None:
     return place
 
 
-def spend(em: Emitter, iterations: Val) -> None:
-    """So many iterations will pass."""
-    if em.patience is not None:
-        some = iterations.intrinsic("smax", 0)
-        em.put(em.patience, em.word(em.patience) - some)
+@dataclass(frozen=True)
+class Parts:
+    """A long loop without loops inside, which runs in parts."""
+
+    head: str
+    stop: Val  # of the part that is next
+
+
+def parts(em: Emitter, counter: str, end: Val, by: int, statements: int) -> Parts | None:
+    """At the head of a loop without loops inside: the end of its next part, which is the loop's unless it is long.
+
+    Loops inside of others run in parts only in tasks: it takes a nanosecond or two each time such a loop starts.
+    """
+    if em.patience is None:
+        return None
+    i = em.word(counter)
+    left = end - i if by > 0 else i - end
+    if em.nested and not em.p.task:
+        em.put(em.patience, em.word(em.patience) - left.intrinsic("smax", 0))
+        return None
+    head, many = em.fn.fresh("part"), max(FIRST, PART // max(1, statements))
+    em.jump(head)
+    em.fn.label(head)
+    i = em.word(counter)
+    left = end - i if by > 0 else i - end
+    stop = left.cmp("sgt", many).select(i + many * by, end)
+    em.put(em.patience, em.word(em.patience) - left.intrinsic("smin", many).intrinsic("smax", 0))
+    return Parts(head, stop)
+
+
+def next_part(em: Emitter, part: Parts, counter: str, end: Val, by: int) -> None:
+    """Where a part is over: ask Python, if it is time, and go on with the next one."""
+    fn, again, over = em.fn, em.fn.fresh("again"), em.fn.fresh("over")
+    more = em.word(counter).cmp("slt" if by > 0 else "sgt", end)
+    fn.do(f"br i1 {more.name}, label %{again}, label %{over}, !prof !{em.scopes.unlikely}")
+    fn.label(again)
+    ask(em, 0)
+    em.jump(part.head)
+    fn.label(over)
 
 
 def ask(em: Emitter, used: int) -> None:
