@@ -32,7 +32,6 @@ from tilewise.later import later
 from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
-from tilewise.plan.exchanges import Exchanges
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from tilewise.array.schedule import repeat
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
+    from tilewise.plan.exchanges import Exchanges
 else:
     repeat = later("tilewise.array.schedule.repeat")
     streaming = later("tilewise.array.evaluation.in_turns")
