@@ -641,6 +641,7 @@ SELECTIONS = {
     "their largest": lambda np, x, k: x[k == 1].max(0),
     "their products": lambda np, x, k: x[k == 3].T @ x[k == 3],
     "sorted": lambda np, x, k: np.sort(x[:, 0][k == 3]),
+    "elements": lambda np, x, k: x[x > 1].mean() + x[k == 1].std(0),
     "two masks": lambda np, x, k: x[k == 3][:50].sum() + x[k == 4] * 2,
 }
 

@@ -267,26 +267,31 @@ def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) ->
     acc = rec.dtype_of(dtype) if dtype is not None else np.dtype(np.float64) if kind in "biu" else node.dtype
     if acc == np.float16 or acc.kind not in "fc":
         return None
-    count = 1
-    masks = []
-    for a in axes:
-        if isinstance(d := node.shape[a], Length) and d.value is None:
-            masks.append(d.mask)
-        else:
-            count *= d if isinstance(d, int) else d.count()
+    count = _elements(node, axes)
     if count == 0:
         return None
     total = ops.reduce(node, "add", axes, keepdims, acc)
-    if not masks:
-        return _divide(total, count)
-    intp = np.dtype(np.intp)  # as many as the masks have, which need not be known now
-    numbers = [ops.reduce(m, "add", tuple(range(m.ndim)), False, intp) for m in masks]
+    return _divide(total, count) if isinstance(count, int) else apply("divide", (total, cast(count, acc)), (acc,) * 3)
+
+
+def _elements(node: Node, axes: tuple[int, ...]) -> int | Node:
+    """How many elements there are along some axes: a number, or a node where masks decide, which need not be known."""
+    count = 1
+    numbers = []
+    intp = np.dtype(np.intp)
+    for a in axes:
+        if isinstance(d := node.shape[a], Length) and d.value is None:
+            numbers.append(ops.reduce(d.mask, "add", tuple(range(d.mask.ndim)), False, intp))
+        else:
+            count *= d if isinstance(d, int) else d.count()
+    if not numbers or count == 0:
+        return count
     if count != 1:
         numbers.append(const(np.intp(count)))
     number = numbers[0]
     for more in numbers[1:]:
         number = apply("multiply", (number, more), (intp, intp, intp))
-    return apply("divide", (total, cast(number, acc)), (acc, acc, acc))
+    return number
 
 
 @implements(np.mean)
@@ -323,20 +328,24 @@ def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: 
     node = node_for(a)
     if node.ndim == 0 and axis is not None:
         normalize_axis_tuple(axis, 0, "axis")  # as for mean
-    if not node.known:
-        return None
     axes = axes_of(axis, node.ndim)
+    others = [d for k, d in enumerate(node.shape) if k not in axes]
+    if not node.known and (type(ddof) is not int or any([type(d) is Length for d in others])):
+        return None
     # Without the axes it is the mean that a user asks for, too, and fits as well if they come first.
     centre = _mean_node(node, axes, dtype, axes != tuple(range(len(axes))))
-    if centre is None or centre.dtype.kind == "c":
+    if centre is None or centre.dtype.kind == "c" or np.promote_types(node.dtype, centre.dtype) != centre.dtype:
         return None
     d = centre.dtype
     off = apply("subtract", (node, centre), (d, d, d))
     total = ops.reduce(apply("square", (off,), (d, d)), "add", axes, keepdims is not NO and bool(keepdims), d)
-    count = 1
-    for i in axes:
-        count *= node.shape[i]
-    return None if count - ddof <= 0 else _divide(total, count - ddof)
+    count = _elements(node, axes)
+    if isinstance(count, int):
+        return None if count - ddof <= 0 else _divide(total, count - ddof)
+    intp = np.dtype(np.intp)
+    left = apply("subtract", (count, const(np.intp(ddof))), (intp, intp, intp))
+    left = apply("maximum", (left, const(np.intp(0))), (intp, intp, intp))
+    return apply("divide", (total, cast(left, d)), (d, d, d))
 
 
 @implements(np.var)
