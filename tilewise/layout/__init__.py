@@ -63,6 +63,7 @@ from tilewise.layout.placement import (
     placements,
     reduction,
     shards,
+    with_interval,
 )
 from tilewise.layout.prices import VOLUME, Prices, Tariff, beside, prices
 from tilewise.layout.route import priced_route, route, step_cost
@@ -140,4 +141,5 @@ __all__ = [
     "total_held",
     "union",
     "volume",
+    "with_interval",
 ]

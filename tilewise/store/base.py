@@ -167,6 +167,10 @@ class Sink(ABC):
         axes = zip(part, self.chunks, self.shape, strict=True)
         return tuple((lo // c * c, min(lo // c * c + c, n)) for (lo, _), c, n in axes)
 
+    def run_bytes(self, box: Box) -> int:
+        """Bytes of a box that are written by one call."""
+        return box_size(box) * self.dtype.itemsize
+
     def count(self, elements: int) -> None:
         """So many elements were written by copies of this sink in other processes."""
         raise NotImplementedError

@@ -9,7 +9,8 @@ signal, and no more memory is used than was asked for.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -23,6 +24,7 @@ from tilewise.store.base import ND, Source, check_box
 from tilewise.store.file_sink import FileSink, region_lengths
 
 CHUNK_BYTES = 8 << 20  # of a read: large enough that the disk, not the call, decides how long it takes
+COPIED_BYTES = 256 << 10  # at a time, of what lies in memory otherwise than in the file
 GAP_BYTES = 64 << 10  # runs in a file that lie closer than this are read together with what is between them
 
 
@@ -96,11 +98,15 @@ class FlatSource(Source):
                 os.close(handle)
         return out
 
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The axes as they lie in the file, from the slowest to the fastest."""
+        return self.order or tuple(range(len(self.shape)))
+
     def _read(self, handle: int, box: Box, out: ND) -> None:
-        axes = self.order or tuple(range(len(self.shape)))
-        slow = tuple(box[a] for a in axes)
-        strides = tuple(self._strides[a] for a in axes)
-        _read_runs(self, handle, slow, strides, self.offset, out.transpose(axes))
+        slow = tuple(box[a] for a in self.axes)
+        strides = tuple(self._strides[a] for a in self.axes)
+        read_runs(self, handle, slow, strides, self.offset, out.transpose(self.axes))
 
     def fill(self, handle: int, at: int, block: ND) -> None:
         """Read bytes from a place of the file into an array without gaps."""
@@ -118,7 +124,7 @@ class FlatSource(Source):
         return f"<{type(self).__name__} {self.path} {self.shape} of {self.dtype}>"
 
 
-def _read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ...], at: int, out: ND) -> None:
+def read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ...], at: int, out: ND) -> None:
     """Read a box, axes from slowest to fastest, into an array of its shape."""
     itemsize = source.dtype.itemsize
     start = at + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
@@ -127,6 +133,12 @@ def _read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ..
     if span == wanted:  # in one piece
         if out.flags.c_contiguous:
             source.fill(handle, start, out)
+        elif wanted > COPIED_BYTES and out.shape[0] > 1:  # some rows at a time: copies take memory
+            for low, high in _portions(out):
+                inside = (box[0][0] + low, box[0][0] + high), *box[1:]
+                read_runs(source, handle, inside, strides, at, out[low:high])
+        elif wanted > COPIED_BYTES and out.ndim > 1:
+            read_runs(source, handle, box[1:], strides[1:], at + box[0][0] * strides[0], out[0])
         else:
             together = np.empty(out.shape, out.dtype)
             source.fill(handle, start, together)
@@ -140,11 +152,18 @@ def _read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ..
         for low in range(first, last, rows):
             high = min(low + rows, last)
             part = out[low - first : high - first]
-            _read_runs(source, handle, ((low, high), *box[1:]), strides, at, part)
+            read_runs(source, handle, ((low, high), *box[1:]), strides, at, part)
     else:
         for k in range(out.shape[0]):
             low = box[0][0] + k
-            _read_runs(source, handle, box[1:], strides[1:], at + low * strides[0], out[k])
+            read_runs(source, handle, box[1:], strides[1:], at + low * strides[0], out[k])
+
+
+def _portions(block: ND) -> Iterator[tuple[int, int]]:
+    """Rows that are copied at a time, where a block does not lie as the file does."""
+    rows = max(COPIED_BYTES * block.shape[0] // block.nbytes, 1)
+    for low in range(0, block.shape[0], rows):
+        yield low, min(low + rows, block.shape[0])
 
 
 def _rows_together(rows: int, wanted: int, span: int, stride: int) -> int:
@@ -211,6 +230,22 @@ class FlatSink(FileSink):
             finally:
                 os.close(handle)
 
+    def run_bytes(self, box: Box) -> int:
+        """Bytes that lie one after the other in the file.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, FlatSink(folder + "/x", (6, 10), "f8") as sink:
+        ...     sink.run_bytes(((0, 6), (2, 4))), sink.run_bytes(((2, 4), (0, 10)))
+        (16, 160)
+        """
+        run = self.dtype.itemsize
+        for axis in reversed(self.order or range(len(self.shape))):
+            low, high = box[axis]
+            run *= high - low
+            if high - low < self.shape[axis]:
+                break
+        return run
+
     def put(self, box: Box, block: ND) -> None:
         """Write a block, in as many runs as it has in the file."""
         axes = self.order or tuple(range(len(self._strides)))
@@ -254,7 +289,12 @@ def write_runs(handle: int, at: int, strides: Any, block: ND) -> None:
     """Write an array to a place of a file, its axes from slowest to fastest at these distances."""
     flat = strides_of(block.shape, block.dtype.itemsize, None)
     if all(s == f or n == 1 for s, f, n in zip(strides, flat, block.shape, strict=True)):
-        files.write_at(handle, files.bytes_of(block), at)
-        return
+        if block.flags.c_contiguous or block.nbytes <= COPIED_BYTES:
+            files.write_at(handle, files.bytes_of(block), at)
+            return
+        if block.shape[0] > 1:
+            for low, high in _portions(block):
+                write_runs(handle, at + low * strides[0], strides, block[low:high])
+            return
     for k in range(block.shape[0]):
         write_runs(handle, at + k * strides[0], strides[1:], block[k])

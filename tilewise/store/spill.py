@@ -10,8 +10,9 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Hashable, Sequence
-from itertools import count
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import count, pairwise
 from math import prod
 from typing import Any
 
@@ -19,23 +20,31 @@ import numpy as np
 
 from tilewise.errors import StoreError, message
 from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.layout import Box, box_size, overlap
+from tilewise.layout import Box, Shard, box_size, overlap, with_interval
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, within
-from tilewise.store.flat import FlatSource, row_chunks, write_runs
+from tilewise.store.flat import FlatSource, read_runs, row_chunks, write_runs
 
 _numbers = count(1)
 
 
 class Spilled(FlatSource):
-    """An array in a file of this process, written by boxes and then read. It goes with the last reference to it."""
+    """An array in a file of this process, written by boxes and then read. It goes with the last reference to it.
+
+    Its elements lie in the file as in memory, or block after block, where it is written by blocks that are cut along
+    another axis than the slowest: one piece each, instead of a short run for every row.
+    """
 
     opened_by_workers = False
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, order: Order = None) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: Any, order: Order = None, cut: Shard | None = None) -> None:
         self.shape, self.dtype, self.order, self.offset = tuple(shape), np.dtype(dtype), order, 0
         self.chunks = row_chunks(self.shape, self.dtype.itemsize, order)
-        self._strides = strides_of(self.shape, self.dtype.itemsize, order)
+        slowest = self.axes[0] if self.axes else 0
+        self._cut = slowest if cut is None else cut.axis
+        self._edges = [0, *self.shape[slowest : slowest + 1]]
+        if cut is not None and cut.axis != slowest:
+            self._edges = sorted({*cut.cuts})
         self._number = next(_numbers)
         self.path = folder()
         with files.explained(self.path, "write"):
@@ -55,7 +64,10 @@ class Spilled(FlatSource):
             out = np.empty([hi - lo for lo, hi in box], self.dtype)
         if out.size:
             with files.explained(self.path, "read"):
-                self._read(self._file.fileno(), box, out)
+                for at, part, inner, strides in self._blocks(box):
+                    read_runs(
+                        self, self._file.fileno(), inner, strides, at, out[within(part, box)].transpose(self.axes)
+                    )
         return out
 
     def write(self, box: Box, block: ND) -> None:
@@ -63,16 +75,34 @@ class Spilled(FlatSource):
         check_box(box, self.shape, self.dtype, block)
         if block.size:
             with files.explained(self.path, "write"):
-                axes = self.order or tuple(range(len(self.shape)))
-                at = sum(lo * s for (lo, _), s in zip(box, self._strides, strict=True))
-                write_runs(self._file.fileno(), at, [self._strides[a] for a in axes], block.transpose(axes))
+                for at, part, inner, strides in self._blocks(box):
+                    start = at + sum(lo * s for (lo, _), s in zip(inner, strides, strict=True))
+                    write_runs(self._file.fileno(), start, strides, block[within(part, box)].transpose(self.axes))
+
+    def _blocks(self, box: Box) -> Iterator[tuple[int, Box, Box, tuple[int, ...]]]:
+        """The blocks that a box meets: where each begins in the file, the part of the box in it, and (axes from the
+        slowest to the fastest) the same within the block, and distances there."""
+        if not self.shape:
+            yield 0, box, (), ()
+            return
+        axis, size, row = self._cut, self.dtype.itemsize, self.nbytes // self.shape[self._cut]
+        first = max(bisect_right(self._edges, box[axis][0]) - 1, 0)
+        for low, high in pairwise(self._edges[first:]):
+            if low >= box[axis][1]:
+                break
+            both = max(low, box[axis][0]), min(high, box[axis][1])
+            inner = with_interval(box, axis, (both[0] - low, both[1] - low))
+            strides = strides_of((*self.shape[:axis], high - low, *self.shape[axis + 1 :]), size, self.order)
+            ways = tuple([strides[a] for a in self.axes])
+            yield low * row, with_interval(box, axis, both), tuple([inner[a] for a in self.axes]), ways
 
     def mapped(self) -> ND:
         """The file as an array: its pages are the system's, not memory of this process."""
         if not self.nbytes:
             return np.empty(self.shape, self.dtype)
+        assert len(self._edges) == 2, "blocks do not make one array"
         memory = mmap.mmap(self._file.fileno(), self.nbytes)
-        return np.ndarray(self.shape, self.dtype, memory, 0, self._strides)
+        return np.ndarray(self.shape, self.dtype, memory, 0, strides_of(self.shape, self.dtype.itemsize, self.order))
 
     def __reduce__(self) -> Any:
         raise TypeError("a spill file is of one process")

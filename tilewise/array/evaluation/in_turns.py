@@ -25,12 +25,14 @@ from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
 from tilewise.engine.stream.run import run_streams
 from tilewise.ir.node import Node, known_leaf, walk
-from tilewise.layout import Replicate, Shard, owned_box
+from tilewise.layout import Box, Replicate, Shard, box_size, owned_box
 from tilewise.ops.const import Const
 from tilewise.plan.shares import LEAST_BYTES, SHARE, Shares
 from tilewise.plan.streams import Streams
 from tilewise.plan.structure import remember
 from tilewise.store.base import Sink, Source
+
+SHORT_RUN = 4096  # bytes: writing as many takes about as long as the call
 
 
 def plan_streams(
@@ -99,7 +101,8 @@ def _sinks(plan: Streams, outputs: Sequence[Cell], by_workers: bool = False) -> 
 def written_by_loops(plan: Streams, pos: int, sink: Sink, by_workers: bool) -> bool:
     """Whether loops can write a result to a sink.
 
-    Not one that is kept in memory, nor where chunks must be written as a whole and blocks end within them.
+    Not one that is kept in memory, nor where chunks must be written as a whole and blocks end within them. Nor where
+    blocks are many short runs of a file: it is less work to write them to a spill file, and longer runs from there.
     """
     shape, read = plan.plan.specs[pos].shape, {plan.origin[x] for loop in plan.loops for x in loop.takes}
     fits = plan.origin[pos] == pos and pos in plan.on_disk and pos not in read and plan.wanted.count(pos) == 1
@@ -107,8 +110,16 @@ def written_by_loops(plan: Streams, pos: int, sink: Sink, by_workers: bool) -> b
         return False
     own = [owned_box(plan.plan.layouts[pos], shape, plan.plan.mesh, block=b) for b in range(plan.blocks)]
     boxes = [box for box in own if all(isinstance(s, tuple) for s in box)]
-    whole = all(part == sink.chunk_box(part) for box in boxes for part in sink.parts(box))  # type: ignore[arg-type]
-    return len(boxes) == len(own) and (whole or not sink.whole_chunks)
+    if len(boxes) < len(own):
+        return False
+    parts: list[Box] = [part for box in boxes for part in sink.parts(box)]  # type: ignore[arg-type]
+    if not by_workers and any(sink.run_bytes(part) < min(SHORT_RUN, _nbytes(sink, part)) for part in parts):
+        return False
+    return not sink.whole_chunks or all(part == sink.chunk_box(part) for part in parts)
+
+
+def _nbytes(sink: Sink, box: Box) -> int:
+    return box_size(box) * sink.dtype.itemsize
 
 
 def run_streamed(

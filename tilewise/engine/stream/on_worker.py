@@ -46,7 +46,8 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
     check_room(shares.spilled_bytes // shares.workers)
     there = worker.blocks.reserved_bytes
     budget = None if worker.memory is None else worker.memory - there
-    values = Values(streams, leaves, start.consts, budget, counters, sinks)
+    mapped = {streams.origin[pos] for pos in shares.wanted}
+    values = Values(streams, leaves, start.consts, budget, counters, sinks, mapped)
     try:
         talk = Share(shares, worker.index, values, start.backend, worker.reached).run()
         inbox: Any = None

@@ -6,7 +6,7 @@ Reads and writes run on threads of their own. Memory is set aside in a block sto
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise import events
 from tilewise.engine.counters import DiskCounters
-from tilewise.layout import Box, Held, dims, owned_box, reduction, runs
+from tilewise.layout import Box, Held, Shard, dims, owned_box, reduction, runs
 from tilewise.plan.shares import boxes_of
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.store import pool
@@ -57,7 +57,9 @@ class Values:
         memory: int | None,
         counters: DiskCounters,
         sinks: Mapping[int, Sink],
+        mapped: Collection[int] = (),
     ) -> None:
+        self.mapped = mapped  # kept values that will be seen as one array in their file
         self.sinks = sinks
         self.streams = streams
         self.plan = streams.plan
@@ -173,7 +175,9 @@ class Values:
         if pos in self.sinks:
             self.there[pos] = self.sinks[pos]
         elif pos in self.streams.on_disk:
-            self.there[pos] = Spilled(spec.shape, spec.dtype, spec.order)
+            cut = self.plan.layouts[pos]
+            by_blocks = isinstance(cut, Shard) and pos not in self.mapped
+            self.there[pos] = Spilled(spec.shape, spec.dtype, spec.order, cut if by_blocks else None)
         else:
             self.blocks.reserve(("value", pos), spec.nbytes)
             self.there[pos] = pool.empty(spec.shape, spec.dtype, spec.order)
