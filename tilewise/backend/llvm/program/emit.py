@@ -14,6 +14,7 @@ import numpy as np
 from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import (
+    allocation,
     elements,
     host,
     invoke,
@@ -152,7 +153,7 @@ class Emitter:
         fn.label(self.exit)
         if self.threaded:
             parallel_loop.release(self)
-        memory.release_all(self)
+        allocation.release_all(self)
         for k, p in enumerate(self.p.functions):
             invoke.add(self, k, p)
         return fn
@@ -317,7 +318,7 @@ class Emitter:
             self.fail(s.fault, tuple(self.e(v) for v in s.values))
             self.dead()
         elif isinstance(s, Alloc):
-            memory.allocate(self, s)
+            allocation.allocate(self, s)
         elif isinstance(s, View):
             memory.view(self, s)
         elif isinstance(s, Product):
