@@ -1,9 +1,11 @@
 """What is done at once with small known arrays and numbers is what NumPy does, and what is recorded instead, too."""
 
+import itertools
 import json
 import operator
 import pickle
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -326,3 +328,24 @@ def test_powers_of_recorded_numbers() -> None:
         with np.errstate(all="ignore"):
             want = np.float64(value) * np.float64(value), np.float64(value) ** 0.5
         assert [x.tobytes() for x in found] == [x.tobytes() for x in want], value
+
+
+def test_float64_arithmetic_has_numpys_bits_and_warnings() -> None:
+    """Python's operators stand in for NumPy's where nothing is to be told."""
+    ours = type(tw.ones(2).sum())
+    values = [0.0, -0.0, 1.5, -3.0, 1e-310, 1e-200, -1e200, 1e308, np.inf, -np.inf, np.nan, 0.1]
+
+    def outcome(f: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            r = f(x, y)
+        return isinstance(r, np.float64), "nan" if np.isnan(r) else r.tobytes(), [str(w.message) for w in caught]
+
+    for f in (operator.add, operator.sub, operator.mul, operator.truediv):
+        for a, b in itertools.product(values, values):
+            expected = outcome(f, np.float64(a), np.float64(b))
+            for x, y in ((ours(a), ours(b)), (ours(a), np.float64(b)), (ours(a), b), (a, ours(b))):
+                assert outcome(f, x, y) == expected, (f, x, y)
+            assert type(f(ours(1.5), 2.5)) is type(f(2.5, ours(1.5))) is ours
+    with np.errstate(under="raise"), pytest.raises(FloatingPointError):
+        ours(1e-200) * ours(1e-200)

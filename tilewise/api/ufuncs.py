@@ -12,7 +12,18 @@ from tilewise.api.reductions import reduce_ufunc, scan_ufunc, segment_ufunc
 from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import ND, NUMBERS, PLAIN, CannotRecord, binary, few, strict_errors, ufunc_node, unary
+from tilewise.array.arithmetic import (
+    BASES,
+    ND,
+    NUMBERS,
+    PLAIN,
+    CannotRecord,
+    binary,
+    few,
+    strict_errors,
+    ufunc_node,
+    unary,
+)
 from tilewise.array.assign import store
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import fallback
@@ -61,11 +72,13 @@ class ufunc:
         f = self.numpy
         if not kwargs and len(args) == self._plain:
             if len(args) == 1:
-                nd = few(args[0])
+                x = args[0]
+                nd = few(x)
                 if nd is not None:
                     r = f(nd)
                     return from_buffer(r) if type(r) is ND else rec.wrap(r)
-                return unary(f, args[0])
+                base = BASES.get(type(x))
+                return unary(f, x) if base is None else rec.wrap(f(base(x)))
             a, b = args
             if type(a) is Array or type(b) is Array:
                 return binary(f, a, b)

@@ -58,6 +58,31 @@ def _giving_number(method: Any) -> Any:
     return given
 
 
+# Between these, neither float64 nor Python's float has anything to tell: no overflow, no underflow, no NaN.
+_LEAST, _MOST = 1e-300, 1e300
+
+
+def _quick(name: str, general: Any, cls: type[Any], base: type[Any]) -> Any:
+    """An operator of float64 with floats: Python's own, where its result is NumPy's and nothing is to be told."""
+    plain = getattr(float, name)
+
+    def given(self: Any, other: Any) -> Any:
+        t = type(other)
+        if t is cls or t is float or t is base:
+            try:
+                found = plain(self, other)
+            except ZeroDivisionError:
+                return general(self, other)
+            if _LEAST < found < _MOST or -_MOST < found < -_LEAST:
+                return cls(found)
+        elif t is _array:
+            return NotImplemented  # as in _giving_number
+        return general(self, other)
+
+    given.__name__, given.__doc__ = general.__name__, general.__doc__
+    return given
+
+
 def _class(base: type[np.generic]) -> type[np.generic]:
     """A class of numbers; it looks and pickles like NumPy's."""
 
@@ -102,3 +127,6 @@ def _no_sequence(cls: type[np.generic]) -> type[np.generic]:
 # Of bool there are no subclasses: truth values are Arrays without axes.
 CLASSES: dict[type[Any], Any] = {}
 CLASSES.update((t, _class(t)) for t in dict.fromkeys(np.dtype(c).type for c in "bhilqBHILQefdgFDG"))
+for _name in "add sub mul truediv radd rsub rmul rtruediv".split():
+    _float64 = CLASSES[np.float64]
+    setattr(_float64, f"__{_name}__", _quick(f"__{_name}__", getattr(_float64, f"__{_name}__"), _float64, np.float64))

@@ -252,7 +252,7 @@ def _allowed() -> bool:
 
 
 def _possible(letter: str, dtype: np.dtype[Any], numbers: list[Any]) -> bool:
-    """Whether the result has the dtype of the arrays, and NumPy takes the numbers for numbers of it. Plain ones then."""
+    """Whether the result has the arrays' dtype, and NumPy takes the numbers for such. They are Python's own then."""
     kind = dtype.char
     most = _EXACT.get(kind)
     if most is None or not dtype.isnative or (kind == "l" and letter == "/"):
