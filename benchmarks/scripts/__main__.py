@@ -169,7 +169,7 @@ def main() -> int:
     options = parser.parse_args()
     rows = []
     print(HEADING)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # the compiler may still write to it
         for name in options.names or names():
             for size in options.sizes.split(","):
                 rows.append(measured(name, size, options.rounds, options.seconds, Path(folder)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy
 import pytest
@@ -159,3 +160,16 @@ def test_special_functions() -> None:
         assert numpy.allclose(pickle.loads(pickle.dumps(y)), y)
         assert numpy.allclose(special.xlogy(x, x + 3.0), special.xlogy(x.compute(), x.compute() + 3.0))
     assert float(tw.special.logsumexp(tw.array([1.0, 2.0]))) == pytest.approx(2.313261687518223)
+
+
+@pytest.mark.parametrize("name", ["random", "standard_normal", "normal", "exponential"])
+@pytest.mark.parametrize("size", [300_001, (400, 1000), (0, 400_000), 7])
+def test_large_draws_are_the_same_stream(name: str, size: Any) -> None:
+    """Some are drawn into pooled memory: the numbers, and those drawn after them, are NumPy's."""
+    ours, theirs = tw.random.default_rng(3), numpy.random.default_rng(3)
+    for _ in range(2):
+        got, want = getattr(ours, name)(size=size), getattr(theirs, name)(size=size)
+        assert got.shape == want.shape and got.dtype == want.dtype
+        assert numpy.array_equal(numpy.asarray(got), want)
+        got += 1  # it is the program's own
+    assert ours.random() == theirs.random()

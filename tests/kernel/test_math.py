@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -77,3 +78,44 @@ def test_functions_called_often_have_the_same_bits(dtype: str, width: int | None
         often = Kernel((dtype,), (), (Instr(fn, args, dtype),) * 4, tuple(Output(1 + i) for i in range(4)), (False,))
         (want,) = call(once, x.shape, [x], width=width)
         assert all(same_bits(got, want) for got in call(often, x.shape, [x], width=width))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("exponent", [1.5, -1.5])
+def test_known_halves_of_exponents(exponent: float, width: int | None) -> None:
+    """By roots: within an ulp, with NumPy's special values; a lane has the same bits whatever is beside it."""
+    rng = np.random.default_rng(5)
+    limits = [2.0**k * s for k in (-600, 600) for s in (1 - 2**-53, 1.0, 1 + 2**-52, 1 + 2**-20, 1 + 2**-19)]
+    near, far = rng.uniform(0.5, 2.0, 2000), np.ldexp(rng.uniform(1.0, 2.0, 1000), rng.integers(-1070, 1023, 1000))
+    x = np.concatenate([near, far, limits, awkward("float64"), near[:7]])
+    kernel = Kernel(
+        ("float64",),
+        (),
+        (Instr(f"const:{exponent!r}", (), "float64"), Instr("power", (0, 1), "float64")),
+        (Output(2),),
+        (False,),
+    )
+    (got,) = call(kernel, x.shape, [x], width=width)
+    with np.errstate(all="ignore"):
+        want = np.power(x, exponent)
+    special = ~np.isfinite(want) | (want == 0)
+    assert np.array_equal(got[special], want[special], equal_nan=True)
+    assert np.array_equal(np.signbit(got[special & (want == 0)]), np.signbit(want[special & (want == 0)]))
+    with mpmath.workprec(200):
+        exact = [mpmath.mpf(v) ** mpmath.mpf(exponent) for v in x[~special].tolist()]
+        errors = [abs(mpmath.mpf(g) - e) for g, e in zip(got[~special].tolist(), exact, strict=True)]
+    ulp = np.spacing(np.abs(want[~special]))
+    moderate = (x[~special] >= 2.0**-600) & (x[~special] <= 2.0**600)
+    relative = np.array([float(e / mpmath.mpf(u)) for e, u in zip(errors, ulp.tolist(), strict=True)])
+    assert relative[moderate].max() < 0.51 and relative.max() <= ulps.LIMIT_ULP
+    for start in (1, 2, 3):
+        (moved,) = call(kernel, x[start:].shape, [x[start:].copy()], width=width)
+        assert same_bits(moved, got[start:])
+    often = Kernel(
+        ("float64",),
+        (),
+        (kernel.body[0], *[kernel.body[1]] * 4),
+        tuple(Output(2 + i) for i in range(4)),
+        (False,),
+    )
+    assert all(same_bits(each, got) for each in call(often, x.shape, [x], width=width))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,3 +74,25 @@ def test_llvmlite_in_its_place(missing: str, packages: str, monkeypatch: pytest.
     used = opened(str(tmp_path) if missing == "folder" else packages, monkeypatch)
     assert used.__file__ == str(HERE / "compiler.py")
     assert used.object_code("define void @f() {\n  ret void\n}", "", level=used.QUICK)
+
+
+@pytest.mark.parametrize("closed", ["()", "(0, 1)"])
+def test_it_starts_with_the_backend(closed: str, tmp_path: Path) -> None:
+    """Where no code is kept, whatever descriptors are free; it answers then."""
+    program = f"""
+import os
+import tilewise as np
+for each in {closed}:
+    os.close(each)
+from tilewise.backend import named
+named("llvm")
+from tilewise.backend.llvm.compile import helper
+first = helper._server
+assert first is not None
+x = np.ones(500_000)
+assert float((x * 2 + 1).sum()) == 1_500_000 and helper._server is first and helper._worked
+open({str(tmp_path / "done")!r}, "w").close()
+"""
+    given = {**os.environ, "TILEWISE_CACHE_DIR": str(tmp_path), "TILEWISE_WAIT_FOR_NATIVE": "0"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=given)
+    assert (tmp_path / "done").exists()

@@ -124,6 +124,7 @@ import tilewise as np
 from tilewise.backend.llvm.compile import helper
 if "SERVE" in os.environ:
     helper.SERVE = os.environ["SERVE"]
+    helper.stop()  # the process that started with the package
 x = np.linspace(0.0, 1.0, 400_000)
 y = numpy.asarray(np.exp(x) * 2 + 1)
 assert numpy.allclose(y, numpy.exp(numpy.linspace(0.0, 1.0, 400_000)) * 2 + 1)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.backend.host import parts
+from tilewise.ops import periodic as rims
 from tilewise.ops.join import Concat
 from tilewise.ops.periodic import rolled
 from tilewise.rewrite import periodic
@@ -114,3 +116,34 @@ def test_a_step_is_one_plan() -> None:
         want = (life(np, want) % 5).astype(np.int32)
     assert np.array_equal(np.asarray(x), want)
     assert len(set(counts[-4:])) == 1
+
+
+def test_a_step_on_a_torus_reads_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of steps is flushed before the next step rolls: nothing rolled is made in memory."""
+    made: list[str] = []
+    rimmed, joined = parts._rimmed, parts._joined
+    monkeypatch.setattr(parts, "_rimmed", lambda *args: (made.append("rim"), rimmed(*args))[1])
+    monkeypatch.setattr(parts, "_joined", lambda *args: (made.append("join"), joined(*args))[1])
+
+    def step(np: Any, board: Any) -> Any:
+        around = sum(np.roll(np.roll(board, i, axis=0), j, axis=1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        return ((around == 3) | ((board == 1) & (around == 2))).astype(np.uint8)
+
+    plain = (np.random.default_rng(8).random((1100, 1000)) < 0.3).astype(np.uint8)
+    with tw.config(eager_bytes=1 << 16):
+        board = tw.asarray(plain)
+        for _ in range(5):
+            board, plain = step(tw, board), step(np, plain)
+        assert np.array_equal(np.asarray(board), plain) and board.dtype == plain.dtype
+    assert made == ["rim"] * 5
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (40, 1, 7), (1, 1), (2000, 3)])
+@pytest.mark.parametrize("width", [0, 1])
+def test_rims(shape: tuple[int, ...], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
+    widths = tuple(width if k != 1 else 0 for k in range(len(shape)))
+    want = np.pad(x, [(w, w) for w in widths], mode="wrap")
+    for chunk in (1, 64, 1 << 20):
+        monkeypatch.setattr(rims, "CHUNK_BYTES", chunk)
+        assert np.array_equal(rims.Rim(widths).numpy(x), want)

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 
 # Kept in the plan's key, because the compiler simplifies with them; every other scalar is an argument of the kernel.
-_SHARP = frozenset((0, 1, -1, 2))
+_SHARP = frozenset((0, 1, -1, 2, 1.5, -1.5))  # the last two as exponents: a root in the place of a logarithm
 _SMALL = frozenset(range(-1, 11))  # integers: products with them are shifts and additions, and quotients products
 
 

@@ -163,6 +163,12 @@ class Val:
         word = literal(ty, value.real if isinstance(value, complex) else value)
         return Val(self.fn, word if self.lanes == 1 else f"splat ({ty} {word})", ty, self.lanes)
 
+    @property
+    def constant(self) -> str | None:
+        """The word of a number that all lanes have, known here (as `literal` writes it); None for any other value."""
+        word = self.name.removeprefix(f"splat ({self.ty} ").removesuffix(")")
+        return word if word.isalnum() and word[0].isdigit() else None
+
     def coerce(self, other: Val | Number) -> Val:
         """`other` as a value of this type."""
         if isinstance(other, Val):
