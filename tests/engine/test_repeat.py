@@ -177,5 +177,5 @@ def test_what_repeated_steps_move_is_put_down_to_their_line(session: Session) ->
     finally:
         events.listeners.remove(heard.append)
     needed = [e for e in heard if e.kind == "needed"]
-    assert len(needed) == 2 and len({(e.where, e.nbytes) for e in needed}) == 1
-    assert needed[0].where.startswith(__file__) and needed[0].nbytes > 0
+    assert len(needed) == 2 and len({(e.where, e.bytes) for e in needed}) == 1
+    assert needed[0].where.startswith(__file__) and needed[0].bytes > 0
