@@ -138,7 +138,7 @@ LOOKUPS = {
 }
 
 
-@pytest.mark.parametrize(("name", "workers"), zip(LOOKUPS, (2, 4, 3), strict=True))
+@pytest.mark.parametrize(("name", "workers"), list(zip(LOOKUPS, (2, 4, 3), strict=True)))
 def test_samples_decide_whether_a_table_goes_to_all(name, workers):
     """Few different elements: they go to where the table has their range. Many of them: the table goes to all."""
     table = np.arange(3000.0)
