@@ -129,3 +129,27 @@ def test_different_elements_are_estimated_within_a_factor(size):
     with tw.config(eager_bytes=0):
         assert different(node_of(tw.asarray(np.arange(9.0)) % 3 + 1)) == 4
         assert different(node_of(tw.cumsum(tw.asarray(np.arange(9.0))))) == 0  # more than elementwise work
+
+
+LOOKUPS = {
+    "isin": lambda np, x, table: np.isin(x, table % 60),
+    "searchsorted": lambda np, x, table: np.searchsorted(table, x),
+    "interp": lambda np, x, table: np.interp(x, table, table * 0.5),
+}
+
+
+@pytest.mark.parametrize(("name", "workers"), list(zip(LOOKUPS, (2, 4, 3), strict=True)))
+def test_samples_decide_whether_a_table_goes_to_all(name, workers):
+    """Few different elements: they go to where the table has their range. Many of them: the table goes to all."""
+    table = np.arange(3000.0)
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=workers) as session:
+        for different_ones in (20, 20_000):
+            x = (np.arange(20_000.0) * 7919) % different_ones
+            counters = session.cluster.counters
+            before = counters.network_bytes, counters.predicted_bytes + counters.bounded_bytes
+            made = LOOKUPS[name](tw, tw.asarray(x), tw.asarray(table))
+            by_range = "values by range" in str(tw.explain(made))
+            assert by_range == (different_ones == 20), (different_ones, tw.explain(made))
+            np.testing.assert_array_equal(np.asarray(made), LOOKUPS[name](np, x, table))
+            counters = session.cluster.counters
+            assert counters.network_bytes - before[0] <= counters.predicted_bytes + counters.bounded_bytes - before[1]

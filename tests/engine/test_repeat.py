@@ -10,7 +10,7 @@ import pytest
 
 import tilewise as tw
 from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
-from tilewise import compiler
+from tilewise import compiler, events
 from tilewise.array.evaluation import workers
 from tilewise.array.session import Session
 from tilewise.engine.host import Report
@@ -164,3 +164,18 @@ def test_parts_of_a_value_come_from_where_they_lie(session: Session) -> None:
             assert numpy.array_equal(held.read(part), want[tuple(slice(*p) for p in part)])
         cuts = cuts_of(held.layout, held.shape, held.cluster.mesh, whole)
         assert sum(numpy.prod([hi - lo for lo, hi in c.box], dtype=int) for c in cuts) == want.size
+
+
+def test_what_repeated_steps_move_is_put_down_to_their_line(session: Session) -> None:
+    x = tw.evaluate(tw.asarray(numpy.arange(30.0)).relayout(0))
+    heard: list[events.Event] = []
+    tw.evaluate(x - x.mean())
+    events.listeners.append(heard.append)
+    try:
+        for _ in range(2):
+            tw.evaluate(x - x.mean())
+    finally:
+        events.listeners.remove(heard.append)
+    needed = [e for e in heard if e.kind == "needed"]
+    assert len(needed) == 2 and len({(e.where, e.bytes) for e in needed}) == 1
+    assert needed[0].where.startswith(__file__) and needed[0].bytes > 0

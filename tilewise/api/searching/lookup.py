@@ -8,8 +8,10 @@ import numpy as np
 
 from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
+from tilewise.array.expected_lengths import different
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
+from tilewise.ir.node import Node
 from tilewise.ops.order.lookup import lookup
 
 INDEX = np.dtype(np.intp)
@@ -21,6 +23,13 @@ def _table(x: Any) -> bool:
     return rec.numeric(x.dtype if type(x) is Array else np.asarray(x).dtype) and np.ndim(x) == 1
 
 
+def _likely(elements: Node, table: Node | None = None) -> tuple[int, int]:
+    """About how many different ones there are (0: nobody knows), which decides what workers exchange."""
+    if not on_workers():
+        return 0, 0
+    return different(elements), 0 if table is None else different(table)
+
+
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Where elements belong in a sorted table."""
@@ -29,7 +38,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     elements, table = rec.as_node(v), rec.as_node(a)
     if elements.dtype != table.dtype or np.ndim(v) == 0:
         return NotImplemented  # NumPy makes them alike before it looks
-    return rec.record(lookup("searchsorted", elements, [table], INDEX, (("side", side),)))
+    return rec.record(lookup("searchsorted", elements, [table], INDEX, (("side", side),), _likely(elements)))
 
 
 @implements(np.digitize)
@@ -52,7 +61,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     tables = [rec.as_node(t if type(t) is Array else np.asarray(t)) for t in (xp, fp)]
     if tables[1].dtype.kind == "c" or x.dtype.kind == "c":
         return NotImplemented
-    return rec.record(lookup("interp", rec.as_node(x), tables, np.dtype(float), ends))
+    elements = rec.as_node(x)
+    return rec.record(lookup("interp", elements, tables, np.dtype(float), ends, _likely(elements)))
 
 
 @implements(np.isin)
@@ -67,7 +77,8 @@ def isin(
     if not rec.numeric(few.dtype) or not element.ndim:
         return NotImplemented
     options = (("invert", bool(invert)), ("kind", "sort" if kind is None else kind))
-    return rec.record(lookup("isin", rec.as_node(element), [rec.as_node(few)], np.dtype(bool), options))
+    elements, table = rec.as_node(element), rec.as_node(few)
+    return rec.record(lookup("isin", elements, [table], np.dtype(bool), options, _likely(elements, table)))
 
 
 @implements(np.convolve)

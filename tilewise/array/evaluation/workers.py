@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf, walk
 from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, moves
+from tilewise.observe import progress
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const
 from tilewise.ops.move import pin
@@ -66,8 +68,15 @@ def run_again(graph: Graph, settings: Settings) -> bool:
     plan = plan_of(graph, settings)
     if plan is None:
         return False
-    with showing(settings.progress), moving(graph.cluster, plan.network_bytes):
-        results = run(plan, graph.leaves, graph.consts, settings, graph.cluster)
+    cluster, announced = graph.cluster, plan.network_bytes
+    began, before = _counted(cluster)
+    begun = settings.progress and progress.begin()
+    try:
+        results = run(plan, graph.leaves, graph.consts, settings, cluster)
+    finally:
+        if begun:
+            progress.end()
+    _note_moved(cluster, announced, began, before, sys._getframe(0))
     _give(graph.outputs, results, True)
     return True
 
@@ -102,10 +111,22 @@ def note_held(node: Node, remote: Remote) -> None:
 @contextmanager
 def moving(cluster: Cluster, announced: int) -> Iterator[None]:
     """What moves meanwhile is put down to the user's line that needs it: as counted if someone listens."""
-    began, before = time.perf_counter(), cluster.counters.network_bytes if events.listeners else 0
+    began, before = _counted(cluster)
     yield
+    _note_moved(cluster, announced, began, before, sys._getframe(2))
+
+
+def _counted(cluster: Cluster) -> tuple[float, int]:
+    """The time, and what has moved so far, if someone listens."""
+    return time.perf_counter(), cluster.counters.network_bytes if events.listeners else 0
+
+
+def _note_moved(cluster: Cluster, announced: int, began: float, before: int, frame: FrameType) -> None:
+    """Put what has moved since then down to the user's line."""
+    if not announced and not events.listeners:
+        return
     session = current_session()
-    where = outside(sys._getframe(2))
+    where = outside(frame)
     if events.listeners:
         announced = cluster.counters.network_bytes - before
         events.emit(

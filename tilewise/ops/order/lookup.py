@@ -36,10 +36,14 @@ from tilewise.records import dataclass
 
 @dataclass(frozen=True)
 class Lookup(Op):
-    """A NumPy function of elements (the first operand) and tables; `options` are its other arguments."""
+    """A NumPy function of elements (the first operand) and tables; `options` are its other arguments.
+
+    What is `likely` decides only how workers exchange elements.
+    """
 
     fn: str
     options: tuple[tuple[str, Any], ...] = ()
+    likely: tuple[int, int] = (0, 0)  # different elements, and entries of the table, expected in all; 0: nothing known
     name = "lookup"
 
     def numpy(self, *arrays: Any) -> Any:
@@ -52,10 +56,15 @@ class Lookup(Op):
 
 
 def lookup(
-    fn: str, elements: Node, tables: Sequence[Node], dtype: np.dtype[Any], options: tuple[tuple[str, Any], ...] = ()
+    fn: str,
+    elements: Node,
+    tables: Sequence[Node],
+    dtype: np.dtype[Any],
+    options: tuple[tuple[str, Any], ...] = (),
+    likely: tuple[int, int] = (0, 0),
 ) -> Node:
     """The node of a function of elements."""
-    return intern(Lookup(fn, options), (elements, *tables), elements.shape, dtype)
+    return intern(Lookup(fn, options, likely), (elements, *tables), elements.shape, dtype)
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------
@@ -87,14 +96,23 @@ BY_RANGE = ("searchsorted", "isin", "interp")
 def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Elements to ranges of the table, for which it has to be divided first if it is not sorted; answers back."""
     p, (elements, table, *more) = mesh.workers, ins
-    item, count = elements.dtype.itemsize, math.prod(elements.shape)
-    asked = count * (item + out.dtype.itemsize)
+    item, count, entries = elements.dtype.itemsize, math.prod(elements.shape), table.shape[0]
+    each = item + out.dtype.itemsize
+    most_asked, likely_asked = count * each, _once_each(op.likely[0], count, p) * each
+    asked = likely_asked - likely_asked // p
     if op.fn != "isin":  # the table is sorted
         few = p * (p - 1) * sum(x.dtype.itemsize for x in ins[1:])
-        return Traffic("values by range", few + asked, (1 + len(more), 1, 1), expected=few + asked - asked // p)
-    few, known = divided_bytes(item, mesh), table.shape[0] * item
-    expected = few + asked - asked // p + (known - known // p) // 2  # of a table, too, half are equal (distinct.py)
-    return Traffic("values by range", few + asked + known, (*DIVIDED, 2, 1), expected=expected)
+        return Traffic("values by range", few + most_asked, (1 + len(more), 1, 1), expected=few + asked)
+    few, most_known = divided_bytes(item, mesh), entries * item
+    # Where nothing is known of a table, half of it is taken to be equal (distinct.py).
+    known = _once_each(op.likely[1], entries, p) * item if op.likely[1] else most_known // 2
+    expected = few + asked + known - known // p
+    return Traffic("values by range", few + most_asked + most_known, (*DIVIDED, 2, 1), expected=expected)
+
+
+def _once_each(likely: int, count: int, workers: int) -> int:
+    """So many elements are sent if each worker sends its different ones."""
+    return min(likely * workers, count) if likely else count
 
 
 @exchange_rounds.register(Lookup)
