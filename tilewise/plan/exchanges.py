@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tilewise.layout import Exchange as Move
-from tilewise.layout import Layout, Mesh, Tariff, blocked, route, step_cost
+from tilewise.layout import Layout, Mesh, Tariff, blocked, reduction, route, step_cost
 from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Collective, Operand, Traffic, traffic
 from tilewise.plan.blocks import BlockNode, PlacedTypes, Spec
@@ -148,7 +148,7 @@ def exchanges(
 
 
 def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: int) -> tuple[tuple[Move, ...], ...]:
-    """The quickest routes, or those with the fewest bytes where all of them together cost no more than is to spare.
+    """The quickest routes; of sums those with the fewest bytes, as long as they cost no more than is to spare.
 
     Small sums are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
     """
@@ -173,7 +173,7 @@ def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: in
         return sum(step_cost(e.src, e.dst, e.shape, e.mesh, itemsize, tariff) - tariff.step for e in way)
 
     for group in together(steps, quick):
-        fewer = [k for k in group if _elements(few[k]) < _elements(quick[k])]
+        fewer = [k for k in group if _is_sum(quick[k]) and _elements(few[k]) < _elements(quick[k])]
         if fewer:
             rounds = max(len(few[k]) for k in fewer) - max(len(quick[k]) for k in group)
             more = sum(price(few[k], k) - price(quick[k], k) for k in fewer) + max(rounds, 0) * tariff.step
@@ -182,6 +182,10 @@ def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: in
                 for k in fewer:
                     quick[k] = few[k]
     return tuple(quick)
+
+
+def _is_sum(way: tuple[Move, ...]) -> bool:
+    return reduction(way[0].src) is not None
 
 
 def _elements(way: tuple[Move, ...]) -> int:
