@@ -37,7 +37,6 @@ from tilewise.later import later
 from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
-from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import Stages
 from tilewise.store import pool
 from tilewise.store.base import Source
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from tilewise.array.schedule import repeat
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
+    from tilewise.plan.exchanges import Exchanges
 else:
     repeat = later("tilewise.array.schedule.repeat")
     slices = later("tilewise.array.slices")
