@@ -40,8 +40,8 @@ def _form(dims: tuple[int, ...], dtype: np.dtype[Any], axis: int, by: int) -> _F
     base = known_leaf(SimpleNamespace(shape=dims, dtype=dtype), None)
     tail, head = part(base, axis, dims[axis] - by, dims[axis]), part(base, axis, 0, dims[axis] - by)
     whole = concat((tail, head), axis, dtype)
-    ends = [(each.op, each.shape, each.order) for each in (tail, head)]
-    made = _Form(axis, by, *ends, (whole.op, whole.order))
+    end, beginning = ((each.op, each.shape, each.order) for each in (tail, head))
+    made = _Form(axis, by, end, beginning, (whole.op, whole.order))
     if len(_forms) >= MOST_FORMS:
         _forms.clear()
     _forms[id(tail.op)] = made
