@@ -1,4 +1,4 @@
-"""Parallel loops on arrays of a session's workers: iterations side by side in one plan, with the plain loop's results."""
+"""Parallel loops on arrays of a session's workers: iterations side by side in a plan, with the plain loop's results."""
 
 from __future__ import annotations
 
