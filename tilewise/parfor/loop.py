@@ -91,8 +91,8 @@ class Parfor:
     It goes over a range (or its numbers: `tw.parfor(10)`, `tw.parfor(2, 10)`), a sequence, or `enumerate` and `zip` of
     sequences. In a function without `@tw.parallel` it is the plain loop. Options: `check=False` (no analysis: your
     word that iterations are independent), `workers`, `mode` ("threads", "processes", "cluster" or "mesh"), `memory`
-    (bytes that the loop may use), `partition` with `task_size`, or `tasks`, `merge` ("memory", "file" or "cluster"), and
-    `rng`, a generator of which each iteration gets a stream of its own. What is left out is chosen (`tw.explain`).
+    (bytes that the loop may use), `partition` with `task_size`, or `tasks`, `merge` ("memory", "file" or "cluster"),
+    and `rng`, a generator of which each iteration gets a stream of its own. What is left out is chosen (`tw.explain`).
 
     >>> import numpy as np
     >>> import tilewise as tw

@@ -35,7 +35,7 @@ from tilewise.parfor.options import Options
 from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, stopped_copies
 from tilewise.parfor.plan.facts import planned
 from tilewise.parfor.plan.inputs import Pattern, patterns
-from tilewise.parfor.plan.optimise import Decision
+from tilewise.parfor.plan.optimise import Decision, lock_seconds
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
 from tilewise.parfor.reductions.late import notes_of
@@ -191,7 +191,9 @@ class _Run:
         if plan.mode == "cluster":
             return Way("python", "it runs on a cluster")
         remembered = start.found
-        way = chosen(self.source, job, self.options, self.names, walk, remembered.no_arrays if remembered else None)
+        kept = remembered.no_arrays if remembered else None
+        waiting = lock_seconds(plan) if self.options.mode == "threads" else 0.0
+        way = chosen(self.source, job, self.options, self.names, walk, kept, waiting)
         if remembered is not None:
             remembered.no_arrays = way.no_arrays
         return way

@@ -47,8 +47,12 @@ def chosen(
     names: Mapping[str, Any],
     walk: Statements,
     no_arrays: str | None = None,
+    waiting: float = 0.0,
 ) -> Way:
-    """How the body of a loop runs. `no_arrays`: why the same loop was no array expression the last time."""
+    """How the body of a loop runs. `no_arrays`: why the same loop was no array expression the last time.
+
+    waiting: seconds that threads would wait for the interpreter's lock, which machine code does not need.
+    """
     if options.mode == "processes":
         return Way("python", 'mode="processes"')
     count = len(job.elements)
@@ -70,7 +74,7 @@ def chosen(
         except NotArrays as error:
             no_arrays = str(error)
             why.append(f"no array expression: {error}")
-    if overhead < WORTH_SECONDS:
+    if overhead + waiting < WORTH_SECONDS:
         return Way("python", "; ".join([*why, "not native: most of the time is NumPy's"]), no_arrays=no_arrays)
     try:
         native = native_job(source, job)

@@ -83,8 +83,10 @@ def _on_workers(x: Array) -> bool:
 
 
 def _operators(node: Node) -> float:
-    """How many operators a node executes."""
-    return float(node.kind == "operator") + sum(child.count * _operators(child) for child in node.children)
+    """How many operators a node executes; an iteration of a loop inside counts as one at least."""
+    own = float(node.kind in ("operator", "for", "while"))
+    inside = sum(child.count * _operators(child) for child in node.children)
+    return max(own, inside) if node.kind in ("for", "while") else own + inside
 
 
 def _tasks(tree: Tree, recorded: float, options: Options, session: Session) -> list[range]:

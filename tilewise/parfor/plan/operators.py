@@ -86,6 +86,7 @@ class Work:
     amount: float
     text: str
     workspace: int = 0  # bytes beside operands and result
+    locked: bool = False  # it holds the interpreter's lock, however long it takes
 
 
 def most(shape: Shape) -> int:
@@ -174,7 +175,8 @@ def product(a: Value, b: Value) -> Work:
     flops *= spread((a, b)) if kind == "dot" else 1.0
     value = new(shape, max(a.itemsize, b.itemsize)) if shape else NUMBER
     copies = sum(most(v.shape) * v.itemsize for v in (a, b) if v.shape is not None and v.owner is not None)
-    return Work(value, kind, flops, text_of("matmul", (a, b)), copies if kind == "product" else 0)
+    text, vectors = text_of("matmul", (a, b)), not shape  # of which NumPy's matmul holds the interpreter's lock
+    return Work(value, kind, flops, text, copies if kind == "product" else 0, vectors)
 
 
 def factor(name: str, operands: Sequence[Value]) -> Work:

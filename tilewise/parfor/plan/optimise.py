@@ -29,6 +29,8 @@ COPY_RATE = 4.0e9  # bytes per second
 SEND_RATE = 0.8e9  # bytes per second to workers of a cluster
 CLUSTER_SECONDS = 0.15  # a loop on workers that are there
 CLUSTER_START_SECONDS = 6.0  # Ray, and its workers
+HANDOVER_SECONDS = 4e-5  # until a thread that waits for the interpreter's lock runs again: a processor wakes up
+LOST_SHARE = 0.2  # of the time of threads, from which on waiting for the lock is worth machine code
 LOCK_PENALTY = 1.3  # threads that wait for the interpreter's lock hand it over slowly
 WORTH = 0.9  # of the plain loop's time, that a parallel one may take
 TASK_SECONDS = {"threads": 2e-4, "processes": 5e-4, "cluster": 2e-2}  # least time of a task, beside waves
@@ -154,12 +156,26 @@ def seconds_of(mode: str, workers: int, tree: Tree, facts: Facts, started: bool 
     share = body / workers
     if mode == "threads":
         waiting = body * tree.locked_share * (LOCK_PENALTY if workers > 1 else 1.0)
-        return max(waiting, share) + workers * THREAD_SECONDS + facts.results / COPY_RATE
+        return max(waiting, share + handed_over(tree, workers)) + workers * THREAD_SECONDS + facts.results / COPY_RATE
     merge = (facts.results + facts.summed * workers) / MERGE_RATE
     if mode == "processes":
         return share + merge + workers * FORK_SECONDS + workers * sum(tree.shared.values()) / FORK_RATE
     send = (sum(tree.shared.values()) + facts.results) / SEND_RATE
     return share + merge + send + (CLUSTER_SECONDS if started else CLUSTER_START_SECONDS)
+
+
+def handed_over(tree: Tree, workers: int) -> float:
+    """Seconds that a thread waits until it has the interpreter's lock again, after calls that let go of it."""
+    return tree.count * tree.root.releases * HANDOVER_SECONDS / workers if workers > 1 else 0.0
+
+
+def lock_seconds(plan: Decision) -> float:
+    """What threads of a plan lose to the interpreter's lock, where that is a good part of their time."""
+    if plan.tree is None or plan.workers < 2:
+        return 0.0
+    body = plan.tree.count * plan.tree.iteration_seconds
+    lost = handed_over(plan.tree, plan.workers) + plan.tree.locked_share * body
+    return lost if lost > LOST_SHARE * body / plan.workers else 0.0
 
 
 def decide(tree: Tree, options: Options, facts: Facts) -> Decision:

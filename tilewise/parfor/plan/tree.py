@@ -35,6 +35,12 @@ class Node:
         """Of this, time with the interpreter's lock held."""
         return self.own_locked + sum(c.count * c.locked for c in self.children)
 
+    @property
+    def releases(self) -> float:
+        """Calls that let go of the interpreter's lock, and have to get it back."""
+        own = float(self.kind == "operator" and self.own_locked < self.own)
+        return own + sum(c.count * c.releases for c in self.children)
+
     def walk(self) -> Iterator[Node]:
         """This node and all below."""
         yield self
