@@ -122,7 +122,7 @@ class Case:
             kept, log = os.path.join(folder, "kept"), os.path.join(folder, "log")
             again, cost = 0, 0.0
             marks: list[str] = []
-            busy = 0
+            busy = last = 0
             while True:
                 workers = self.draw.randint(1, 3) if self.ray else 0
                 self.workers.append(workers)
@@ -135,11 +135,12 @@ class Case:
                     continue
                 assert killed or child.returncode == 0, child.returncode
                 seen = lines(log)
-                if before and len(seen) > before:
-                    first = seen[before][0]
-                    lost = [at for i, at in dict(seen[:before]).items() if i >= first]  # when each was last begun
+                if len(seen) > before:
+                    # What the run before it had begun, and this one did again; runs that begin nothing lose nothing.
+                    lost = [at for i, at in seen[last:before] if i >= seen[before][0]]
                     again += len(lost)
                     cost = max(cost, max(lost) - min(lost) if lost else 0.0)
+                    last = before
                 marks.append(mark)
                 if not killed:
                     break

@@ -22,6 +22,7 @@ from tilewise.solver.model.place import Choice
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes, reads
 
 SPARE = 50  # one part in so many of a plan's time may be given for fewer bytes
+LEAST_SAVED = 4096  # bytes, for which a round more is made
 FEWEST = Tariff(step=1, price=1 << 6)  # of routes with the fewest bytes the shortest
 
 
@@ -148,9 +149,9 @@ def exchanges(
 
 
 def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: int) -> tuple[tuple[Move, ...], ...]:
-    """The quickest routes; of sums those with the fewest bytes, as long as they cost no more than is to spare.
+    """The quickest routes; of sums, those with the fewest bytes if these together cost no more than is to spare.
 
-    Small sums are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
+    Small ones are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
     """
 
     def ways(tariff: Tariff) -> list[tuple[Move, ...]]:
@@ -169,23 +170,24 @@ def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: in
 
     def price(way: tuple[Move, ...], k: int) -> int:
         """Without what a round costs, which is shared."""
-        itemsize = types.specs[_pos(steps[k])].dtype.itemsize
+        itemsize = _itemsize(types, steps[k])
         return sum(step_cost(e.src, e.dst, e.shape, e.mesh, itemsize, tariff) - tariff.step for e in way)
 
     for group in together(steps, quick):
-        fewer = [k for k in group if _is_sum(quick[k]) and _elements(few[k]) < _elements(quick[k])]
+        fewer = [k for k in group if reduction(quick[k][0].src) and _elements(few[k]) < _elements(quick[k])]
         if fewer:
             rounds = max(len(few[k]) for k in fewer) - max(len(quick[k]) for k in group)
             more = sum(price(few[k], k) - price(quick[k], k) for k in fewer) + max(rounds, 0) * tariff.step
-            if more <= spare:
+            saved = sum((_elements(quick[k]) - _elements(few[k])) * _itemsize(types, steps[k]) for k in fewer)
+            if more <= spare and saved >= LEAST_SAVED:
                 spare -= max(more, 0)
                 for k in fewer:
                     quick[k] = few[k]
     return tuple(quick)
 
 
-def _is_sum(way: tuple[Move, ...]) -> bool:
-    return reduction(way[0].src) is not None
+def _itemsize(types: PlacedTypes, step: Step) -> int:
+    return types.specs[_pos(step)].dtype.itemsize
 
 
 def _elements(way: tuple[Move, ...]) -> int:

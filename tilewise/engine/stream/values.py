@@ -176,8 +176,8 @@ class Values:
             self.there[pos] = self.sinks[pos]
         elif pos in self.streams.on_disk:
             cut = self.plan.layouts[pos]
-            by_blocks = isinstance(cut, Shard) and pos not in self.mapped
-            self.there[pos] = Spilled(spec.shape, spec.dtype, spec.order, cut if by_blocks else None)
+            by_blocks = cut if isinstance(cut, Shard) and pos not in self.mapped else None
+            self.there[pos] = Spilled(spec.shape, spec.dtype, spec.order, by_blocks)
         else:
             self.blocks.reserve(("value", pos), spec.nbytes)
             self.there[pos] = pool.empty(spec.shape, spec.dtype, spec.order)
