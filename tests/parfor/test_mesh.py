@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def on_workers() -> Any:
     return tw.evaluate(tw.asarray(X) * 1.0)
 
 
-RESULTS = {
+RESULTS: dict[str, Callable[[], Any]] = {
     "ndarray": lambda: np.ones(5),
     "Array": lambda: tw.ones(5),
     "list": lambda: [None] * 5,
@@ -84,9 +84,9 @@ def test_results_are_those_of_the_plain_loop(session: Any, plans: list[Any], kin
     assert report.tasks == ((5,) if size is None else (2, 2, 1)) and len(plans) == len(report.tasks)
     assert len(rounds(plans[0])) <= 2  # as one iteration has
     assert found is out and type(sum_) is tw.Array
-    values = [out[k] for k in range(5)]
-    np.testing.assert_allclose(np.array([float(v) for v in values]), expected, rtol=1e-12)
-    np.testing.assert_allclose(float(sum_), total, rtol=1e-12)
+    values: Any = [np.asarray(out[k]) for k in range(5)]
+    np.testing.assert_allclose(np.array(values, float), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(sum_), total, rtol=1e-12)
     counters = session.cluster.counters
     assert counters.network_bytes == counters.predicted_bytes
 

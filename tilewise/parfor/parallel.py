@@ -137,7 +137,7 @@ class _Run:
         on_mesh = self._on_mesh(touched, given)
         if on_mesh is not None:
             plan, results, back = on_mesh
-            summed, cells = [], []
+            summed, cells = list[Any](), list[Any]()
         else:
             results, summed, cells, back = self._written(walk, verdict, given, touched)
         start.put(walk, verdict)
