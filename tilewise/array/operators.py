@@ -91,7 +91,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                         ufunc(a, b, out=a)
                         return self
                     right = t is Array and ufunc in EITHER and sys.getrefcount(other) <= TEMPORARY_RIGHT
-                    if right and type(b) is ND and reusable(ufunc, c, b, a):
+                    if right and type(b) is ND and reusable(ufunc, c, b, a, right=True):
                         ufunc(a, b, out=b)
                         return other
                 if t in BASES:
@@ -173,7 +173,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                         r = joined(ufunc, other, self)
                         if r is not None:
                             return r
-                    if size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, other):
+                    alone = size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY
+                    if alone and reusable(ufunc, cell, a, other, right=True):
                         ufunc(other, a, out=a)
                         return self
                     if type(other) in BASES:

@@ -53,7 +53,8 @@ class ParallelPlan:
             checked = "not checked (check=False)" if loop.verdict is None else str(loop.verdict)
             lines.append(f"parfor at {loop.where}: {checked}")
             lines += [f"  {line}" for line in loop.plan.lines()] if loop.plan is not None else []
-            lines.append(f"  body: {loop.body}{': ' * bool(loop.why)}{loop.why}")
+            why = loop.why or "machine code, which takes less than these times of Python's" * (loop.body == "native")
+            lines.append(f"  body: {loop.body}{': ' * bool(why)}{why}")
         missing = self.count - len(self.loops)
         if missing:
             lines.append(f"{missing} of {self.count} loops of {self.name} are not reached")
