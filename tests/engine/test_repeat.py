@@ -17,6 +17,7 @@ from tilewise.engine.host import Report
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, MOST_ANSWERS, Wire
 from tilewise.engine.pieces import cuts_of
 from tilewise.engine.worker import Start
+from tilewise.layout import Replicate
 
 
 @pytest.fixture
@@ -179,3 +180,20 @@ def test_what_repeated_steps_move_is_put_down_to_their_line(session: Session) ->
     needed = [e for e in heard if e.kind == "needed"]
     assert len(needed) == 2 and len({(e.where, e.bytes) for e in needed}) == 1
     assert needed[0].where.startswith(__file__) and needed[0].bytes > 0
+
+
+def test_plans_are_not_those_of_another_mesh_that_is_gone(same_settings_after_each_test: None) -> None:
+    """A cluster may lie in memory where one of more workers lay; what all workers hold is said alike for both."""
+    tw.config(eager_bytes=0)
+    compiler.forget_plans()
+    data = numpy.arange(12.0).reshape(6, 2)
+    for count in (4, 2, 3, 2):
+        with tw.session(engine="virtual", workers=count) as session:
+            x = tw.evaluate(tw.asarray(data).relayout(0).sum(0))
+            for k in (1.7, 2.7):
+                assert isinstance(x.layout, Replicate)
+                assert numpy.array_equal(numpy.asarray(tw.evaluate(x * k)), data.sum(0) * k)
+            assert session.cluster is not None
+            mesh = session.cluster.mesh
+            mine = [key for key, (plan, *_) in compiler.repeats.items() if plan.mesh == mesh]
+            assert mine and all(mesh in key for key in mine)

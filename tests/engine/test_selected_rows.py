@@ -170,3 +170,23 @@ def test_small_slices_stay_with_their_owners(mesh: tuple[int, ...], objective: s
             found, bytes_moved, announced = moved(cluster, lambda: f(a))  # noqa: B023 (called at once)
             assert bytes_moved == announced == 0, name
             np.testing.assert_array_equal(np.asarray(found), f(data), err_msg=name)
+
+
+@pytest.mark.parametrize("mesh", [(3,), (2, 2)])
+def test_what_one_mask_selects_along_two_axes(mesh: tuple[int, ...]) -> None:
+    """Reduced over both: a mask stands for one axis only."""
+    x, y = np.sin(np.arange(11.0))[:, None], np.cos(np.arange(11.0))
+    keys = np.arange(11) % 3
+    with counting(mesh) as cluster:
+        given = tw.evaluate(*(tw.asarray(a).relayout(0) for a in (x, y, keys)))
+        for f in (np.sum, np.mean, np.std, np.any):
+            for low in (-2.0, 0.3, 2.0):
+                want = 0.0 if low == 2.0 and f in (np.mean, np.std) else f(x[y > low] * y[y > low])
+                u, v, _ = given
+                got = f(u[v > low] * v[v > low])
+                np.testing.assert_allclose(np.nan_to_num(np.asarray(got)), want, rtol=1e-12)
+        u, v, k = given
+        sums = [(u[k == j] - v[k == j]).sum() for j in range(3)]
+        wanted = [(x[keys == j] - y[keys == j]).sum() for j in range(3)]
+        np.testing.assert_allclose([float(s) for s in sums], wanted, rtol=1e-12)
+        assert cluster.counters.network_bytes <= cluster.counters.predicted_bytes + cluster.counters.bounded_bytes

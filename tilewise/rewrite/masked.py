@@ -68,8 +68,8 @@ def unmasked(top: Node) -> tuple[Node, Node] | None:
             masks.add(mask)
             new[n] = base
             stack.pop()
-        elif type(n.op) is not Map:
-            return None
+        elif type(n.op) is not Map or any([type(d) is Length for d in n.shape[1:]]):
+            return None  # (n, 1)[mask] * (n,)[mask] is selected along two axes
         elif missing := [x for x in n.inputs if x not in new]:
             stack += missing
         else:

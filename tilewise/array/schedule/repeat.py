@@ -81,7 +81,7 @@ def graph_on(outputs: Sequence[Cell], cluster: Cluster) -> Graph | None:
 def plan_of(graph: Graph, settings: Settings) -> Exchanges | None:
     """The plan that was remembered of an equal graph."""
     wanted = [graph.at[c.node] for c in graph.outputs]  # type: ignore[index]
-    key = graph.key = (id(graph.cluster), id(settings), *wanted, None, *graph.parts)
+    key = graph.key = (graph.cluster.mesh, id(settings), *wanted, None, *graph.parts)
     found = repeats.get(key)
     if found is None:
         return None
