@@ -136,9 +136,10 @@ class _Run:
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         touched = self._touched(walk)
         on_mesh = self._on_mesh(touched, given)
+        summed: list[Any] = []
+        cells: list[Any] = []
         if on_mesh is not None:
             plan, results, back = on_mesh
-            summed, cells = [], []
         else:
             results, summed, cells, back = self._written(walk, verdict, given, touched)
         start.put(walk, verdict)
