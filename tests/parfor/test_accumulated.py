@@ -100,3 +100,72 @@ def test_what_a_task_has_found() -> None:
     assert combine_late("late min", 3.0, 5.0, nan=True, ran=True) == 5.0
     assert combine_late("late max", 3.0, -np.inf, nan=False, ran=False) == 3.0
     assert str(combine_late("late min", -0.0, 0.0, nan=False, ran=True)) == "0.0"
+
+
+def whole(x: Any, s: Any, mode: str | None, workers: int) -> Any:
+    same_one, part, product = s, s[1:], 1.0
+    for i in tw.parfor(range(len(x)), mode=mode, workers=workers):
+        s += x[i]
+        product *= i + 1
+    s[0] = -7.0
+    return s is same_one, np.asarray(s).tolist(), np.asarray(part).tolist(), product
+
+
+def by_view(x: Any, s: Any, mode: str | None, workers: int) -> Any:
+    part = s[1:]
+    for i in tw.parfor(range(len(x)), mode=mode, workers=workers):
+        part += x[i, 1:]
+    return (np.asarray(part).tolist(),)
+
+
+@pytest.mark.parametrize("function", [whole, by_view])
+@pytest.mark.parametrize("mode", [None, "processes", "threads", "mesh"])
+def test_whole_arrays_are_written_in_place(function: Any, mode: str | None) -> None:
+    """Whoever has the array sees the sum, and the name is that array afterwards."""
+    x = np.arange(12.0).reshape(4, 3)
+    with tw.session(engine="virtual", workers=2), tw.config(eager_bytes=0):
+        for make in (np.ones, tw.ones):
+            if function is by_view and make is np.ones and mode in ("threads", "mesh"):
+                with pytest.raises(tw.errors.ParforError, match="cannot keep apart"):
+                    tw.parallel(function)(x, make(3), mode, 2)
+                continue
+            expected, found = make(3), make(3)
+            wanted = function(x, expected, None, 1)
+            assert tw.parallel(function)(x, found, mode, 2) == wanted
+            assert np.asarray(found).tolist() == np.asarray(expected).tolist()
+
+
+def test_threads_have_no_arrays_of_their_own_where_there_are_views() -> None:
+    """Machine code on threads would write to the one array at the same time."""
+    seen = np.zeros(8)
+
+    def count(k: int) -> None:
+        seen[k] += 1
+
+    def views(x: Any, h: Any) -> Any:
+        part = h[1:]
+        for i in tw.parfor(range(len(x)), workers=2):
+            for _ in range(1000):
+                part[x[i]] += 1
+        return (part,)
+
+    def called(x: Any, h: Any) -> Any:
+        for i in tw.parfor(range(len(x)), workers=2):
+            for _ in range(1000):
+                h[x[i]] += 1
+                count(x[i])
+        return (h,)
+
+    def plain(x: Any, h: Any) -> Any:
+        for i in tw.parfor(range(len(x)), workers=2):
+            for _ in range(1000):
+                h[x[i]] += 1
+        return (h,)
+
+    x = np.arange(400) % 7
+    for function, body in ((views, "python"), (called, "python"), (plain, "native")):
+        explained = tw.explain(tw.parallel(function), np.tile(x, 20), seen)
+        assert f"body: {body}" in str(explained), function.__name__
+    seen[:] = 0
+    tw.parallel(views)(x[:40], seen)
+    assert seen.tolist() == [0, *(1000 * np.bincount(x[:40])).tolist()]

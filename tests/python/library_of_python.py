@@ -32,6 +32,26 @@ def whole_numbers(a, b):
     return total, math.isqrt(2**62 + a), math.gcd(np.int32(6), 4)
 
 
+def angles(x, out):
+    for i in range(len(x)):
+        out[i, 0] = math.atan(x[i]) + math.exp(-abs(x[i])) + math.hypot(x[i], 1.0)
+        out[i, 1] = math.sin(x[i])
+        out[i, 2] = math.cos(x[i]) + math.tan(x[i])
+
+
+def remainders(x, y, out):
+    for i in range(len(x)):
+        out[i, 0] = math.atan2(x[i], y) + math.pow(y, 2.0)
+        out[i, 1] = math.fmod(x[i], y)
+
+
+def complex_exponentials(z, out):
+    for i in range(len(z)):
+        e = np.exp(z[i])
+        out[i, 0] = e.real
+        out[i, 1] = e.imag
+
+
 def negative_root(a, b):
     for i in range(3):
         a += math.isqrt(b - i)

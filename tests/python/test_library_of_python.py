@@ -45,6 +45,23 @@ def test_math_raises_at_the_line_of_its_call(agree: Any) -> None:
     assert agree(f.negative_root, 1, 1)[0] == "ValueError"
 
 
+@pytest.mark.parametrize("x", [-0.0, 1e22, -1e300, math.nan, math.inf, -math.inf])
+def test_math_of_infinities(agree: Any, x: float) -> None:
+    """NaN of something else than NaN is an error, also of an infinity; what was written before stays."""
+    ends = agree(f.angles, np.array([1.0, x, 2.0]), np.zeros((3, 3)))
+    assert ends[0] == ("ValueError" if math.isinf(x) else "returned")
+    ends = agree(f.remainders, np.array([1.0, x, 2.0]), 3.0, np.zeros((3, 2)))
+    assert ends[0] == ("ValueError" if math.isinf(x) else "returned")
+    agree(f.remainders, np.array([1.0]), x, np.zeros((1, 2)))
+
+
+def test_exponentials_of_all_kinds_of_complex_numbers(agree: Any) -> None:
+    parts = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, 710.0, -745.2, 1e-300, 1e22]
+    z = np.array([complex(x, y) for x in parts for y in parts])
+    out = np.zeros((len(z), 2))
+    agree(f.complex_exponentials, z, out)
+
+
 @pytest.mark.parametrize("x", [0.0, 1.5, 170.0])
 def test_math_of_floats(agree: Any, x: float) -> None:
     agree(f.of_floats, x)

@@ -114,6 +114,7 @@ class Job:
     left: int = 1  # threads that loops inside of a worker may use
     inner: int = 1  # threads that share the iterations of one task, on a worker with several cores
     inputs: Sequence[Any] = ()  # plan.inputs.Pattern: arrays of which each task is sent the part that it reads
+    hidden: bool = False  # an array that is accumulated has views or other names, which threads would share
     count: Callable[[], None] = _nothing  # called after each iteration
     progress: Callable[[int], None] = unseen  # told now and then how many iterations are done
 

@@ -38,6 +38,7 @@ from tilewise.parfor.plan.inputs import Pattern, patterns
 from tilewise.parfor.plan.optimise import Decision, lock_seconds
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
+from tilewise.parfor.reductions.in_place import hidden, in_place
 from tilewise.parfor.reductions.late import notes_of
 from tilewise.parfor.remembered import Start
 from tilewise.parfor.rewrite import LoopSource, rewritten
@@ -135,14 +136,20 @@ class _Run:
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         touched = self._touched(walk)
         on_mesh = self._on_mesh(touched, given)
+        summed: list[Any] = []
+        cells: list[Any] = []
         if on_mesh is not None:
             plan, results, back = on_mesh
-            summed, cells = list[Any](), list[Any]()
         else:
             results, summed, cells, back = self._written(walk, verdict, given, touched)
         start.put(walk, verdict)
+        arrays = [x for _, x in back] + results.arrays + [x for x, _ in summed]
+        stays = in_place(self.source.node, self.source.assigned, given, arrays)
+        reductions = {n: op for n, op in reductions.items() if n not in stays}
+        kept = unchecked = unchecked - stays
+        several = hidden(self.source.node, self.names, given, [x for x, _ in summed])
         if on_mesh is None:
-            modes = self._modes(results, summed, given, cells)
+            modes = self._modes(results, several, cells)
             written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
 
             def reads() -> list[Pattern]:
@@ -152,7 +159,7 @@ class _Run:
 
             plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
         if plan.mode in ("here", "mesh"):
-            kept = self.source.assigned
+            kept = self.source.assigned - stays
         job = Job(
             self.body,
             given,
@@ -174,6 +181,7 @@ class _Run:
             left=plan.left,
             inner=plan.inner,
             inputs=plan.inputs,
+            hidden=several,
         )
         way = self._way(plan, replace(job, kept=frozenset(unchecked)), walk, start)
         checked = verdict if self.options.check else None
@@ -310,24 +318,21 @@ class _Run:
     def _is_sum(walk: Statements, obj: Any) -> bool:
         return all(t.op is not None for t in walk.touches if obj in t.objs)
 
-    def _modes(self, results: Results, summed: list[Any], given: dict[str, Any], cells: list[Any]) -> frozenset[str]:
+    def _modes(self, results: Results, several: bool, cells: list[Any]) -> frozenset[str]:
         """Where the loop can run, as far as its results go; raises if it cannot run where the user says."""
-        named = [sum(v is array for v in given.values()) for array, _ in summed]
-        roots = [_root(v) for v in (*given.values(), *self.names.values()) if isinstance(v, np.ndarray)]
-        hidden = any(n != 1 or sum(r is array for r in roots) > 2 for n, (array, _) in zip(named, summed, strict=True))
         modes = {"threads", "processes", "cluster"}
         if not workers_can_fork():
             modes.remove("processes")
         if self.options.mode == "threads":
             for what, there in (
                 ("a dict as a result", bool(results.dicts)),
-                ("an array that is accumulated under several names", hidden),
+                ("an array that is accumulated under several names", several),
                 ("cells of lists, dicts or objects that are accumulated", bool(cells)),
             ):
                 if there:
                     cure = 'Use mode="processes"'
                     raise ParforError(message(f"threads cannot keep apart {what}", where=self.source.where, cure=cure))
-        if hidden or cells or results.dicts or not self.options.check:
+        if several or cells or results.dicts or not self.options.check:
             modes -= {"threads"} if self.options.mode != "threads" else set()
         if not modes & {self.options.mode or "threads", "processes"}:
             text = "processes of a parfor need fork, which this system does not have"
@@ -405,12 +410,6 @@ def _complaint(verdict: Verdict, source: LoopSource) -> str:
 def _contiguous(array: np.ndarray[Any, Any], name: str, where: str) -> None:
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise ParforError(message(f"the memory of {name} has gaps", where=where, cure="Use a copy of it as the result"))
-
-
-def _root(array: np.ndarray[Any, Any]) -> Any:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def parallel(function: Callable[..., Any]) -> Parallel:

@@ -170,6 +170,7 @@ def _check(job: Job) -> None:
         ("streams of random numbers", job.streams is not None),
         ("lists, dicts or objects as results", bool(results.lists or results.dicts or results.instances)),
         ("names that keep the value of the last iteration (check=False)", bool(job.kept)),
+        ("an array that is accumulated has other names", job.hidden),
         ("it goes over something else than a range or an array", not isinstance(job.elements, range | np.ndarray)),
         ("np.errstate that raises", strict_errors()),
         ('engine="numpy"', current().engine == "numpy"),

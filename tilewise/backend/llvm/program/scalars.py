@@ -5,6 +5,7 @@ Each gives its result and a condition (an i1 `Val`, or None) under which there i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tilewise.backend.llvm.emit.text import BITS, Function, Val, pair
@@ -16,6 +17,7 @@ OVERFLOW = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 LEAST = -(1 << 63)
 MOST = (1 << 63) - 1
 EXACT = 1 << 53  # integers up to here are floats
+LARGE_EXPONENT = 709.0  # e**x is finite up to here
 BEYOND_INT64 = 0x43E0000000000000 << 1  # the bits of 2.0**63 without a sign, to be compared with others of its kind
 
 
@@ -156,10 +158,17 @@ def _complex_divide(a: Val, b: Val) -> Made:
 
 def _complex_exp(a: Val) -> Made:
     re, im = a.parts
-    size, cos = (scalar.apply(f, ("float64",), "float64", [x]) for f, x in (("exp", re), ("cos", im)))
+    large = re.cmp("ogt", LARGE_EXPONENT)  # then e**re may overflow where its product with a small sine does not
+    less = large.select(re.const(LARGE_EXPONENT), 0.0)
+    size, cos = (scalar.apply(f, ("float64",), "float64", [x]) for f, x in (("exp", re - less), ("cos", im)))
     sin = trig.sin_beside_cos(im)
+    times = large.select(re.const(math.exp(LARGE_EXPONENT)), 1.0)
+    x, y = cos * times * size, sin * times * size
+    # Angles that are not finite say nothing of an infinity or of the zero that e**-inf is.
+    lost = (im - im).cmp("uno", 0.0) & re.intrinsic("fabs").cmp("oeq", math.inf)
+    x, y = lost.select(size, x), (lost & re.cmp("olt", 0.0)).select(size.intrinsic("copysign", im), y)
     real = im.cmp("oeq", 0.0)  # its sign stays
-    return pair(size * cos, real.select(im, size * sin)), None
+    return pair(x, real.select(im, y)), None
 
 
 def _power(a: Val, b: Val) -> Made:
@@ -257,13 +266,15 @@ def whole(target: str, a: Val, checked: bool) -> Made:
 
 
 def libm(name: str, args: list[Val]) -> Made:
-    """A function of the C library; no value where it is not finite though its operands are."""
+    """A function of the C library; no value where it is infinite though its operands are not, or NaN though no
+    operand is: the sine of an infinity."""
     f = args[0].fn
     f.declares.add(f"declare double @{name}({', '.join(['double'] * len(args))}) #1")
     made = args[0].make(f"call double @{name}({', '.join(a.text for a in args)})")
-    bad = (made - made).cmp("une", 0.0)
+    bad, nan = (made - made).cmp("une", 0.0), made.cmp("uno", made)
     for a in args:
-        bad = bad & (a - a).cmp("oeq", 0.0)
+        asked = nan.select(a, a - a)  # NaN: the operand says why
+        bad = bad & asked.cmp("ord", asked)
     return made, bad
 
 
