@@ -317,5 +317,5 @@ def test_places() -> None:
         code = compile(line, "line", "exec")
         instructions = {i.offset: i for i in dis.get_instructions(code)}
         at = next(o for o, i in instructions.items() if i.opname == "BINARY_OP")
-        following = consumer._looked_up(code, at)
+        following = consumer._looked_up(code, at)[0]
         assert (instructions[following].opname if following >= 0 else None) == expected, line
