@@ -307,10 +307,7 @@ def _remember(cell: Cell, reader: Reader) -> None:
 
 def _warnings_raise() -> bool:
     """Whether warnings become exceptions: then what is written to must stay as it was."""
-    for action, _, kind, *_ in warnings.filters:
-        if action == "error" and issubclass(RuntimeWarning, kind):
-            return True
-    return False
+    return any(f[0] == "error" and issubclass(RuntimeWarning, f[2]) for f in warnings.filters)
 
 
 def put(x: Array, value: Array, frame: FrameType) -> bool:
