@@ -15,7 +15,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.assign import assign, check_writable, fits, store, value_shown
 from tilewise.array.cell import LOCK, ND
-from tilewise.array.chains.chain import chain_of, chains, settle
+from tilewise.array.chains.chain import chain_of, chains, settle, settle_stored
 from tilewise.array.chains.chain import put as put_chain
 from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
@@ -78,7 +78,7 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                         raise
                     alone = alone and type(r) is np.ndarray
                     if not (alone and put_chain(on_cell(cell, r), value, sys._getframe(depth))):
-                        settle(value)
+                        settle_stored(value)
                         setitem(self, key, value)
                     return
                 elif c.node is not None or self._nd.dtype is OBJECT:  # type: ignore[union-attr]
@@ -103,7 +103,8 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                 self._nd[index] = v  # type: ignore[index]
                 return
     check_writable(self)
-    settle(self, value)
+    settle_stored(value)
+    settle(self)
     key = plain_key(key)
     if not rec.numeric(self.dtype):
         _put_now(self, key, value)  # what becomes of lists and arrays in an element is NumPy's to say

@@ -166,6 +166,16 @@ def settle(*operands: Any) -> bool:
     return some
 
 
+def settle_stored(value: Any) -> None:
+    """Compute what is written to an array in another way than `put`: its place may go on to wait."""
+    chain = chain_of(value)
+    if chain is not None:
+        place, after = chain.places[-1], chain.places[-1].next
+        chain.expand()
+        if place.next == consumer.NOBODY:
+            place.next = after
+
+
 def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     letter = LETTERS.get(ufunc)
     place = consumer.place_of(sys._getframe(3))
