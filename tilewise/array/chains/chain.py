@@ -317,7 +317,15 @@ def _remember(cell: Cell, reader: Reader) -> None:
 
 def _warnings_raise() -> bool:
     """Whether warnings become exceptions: then what is written to must stay as it was."""
-    return any(f[0] == "error" and issubclass(RuntimeWarning, f[2]) for f in warnings.filters)
+    global _filters
+    here = tuple(warnings.filters)
+    found = _filters
+    if here != found[0]:
+        found = _filters = here, any(f[0] == "error" and issubclass(RuntimeWarning, f[2]) for f in here)
+    return found[1]
+
+
+_filters: tuple[tuple[Any, ...], bool] = ((), False)  # the last ones, and the answer
 
 
 def put(x: Array, value: Array, frame: FrameType) -> bool:
