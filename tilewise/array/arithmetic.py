@@ -208,20 +208,28 @@ def _operand(a: Any, d: np.dtype[Any]) -> Node:
 
 def strict_errors() -> bool:
     """Whether NumPy's error state asks for more than warnings: then work is done where the user is."""
+    return _error_state()[1]
+
+
+def underflow_told() -> bool:
+    """Whether NumPy tells about results that are too small."""
+    return _error_state()[2]
+
+
+def _error_state() -> tuple[Any, bool, bool]:
     global _errors
     here = _error_context()
-    seen, strict = _errors
-    if here is not seen:
+    found = _errors
+    if here is not found[0]:
         state = np.geterr()
-        strict = "raise" in state.values() or "call" in state.values()
-        _errors = (here, strict)
-    return strict
+        found = _errors = (here, "raise" in state.values() or "call" in state.values(), state["under"] != "ignore")
+    return found
 
 
 _error_variable = getattr(getattr(np._core, "umath", None), "_extobj_contextvar", None)
 # The object that holds NumPy's error state here: a new one for each np.errstate or seterr, so identity is enough.
 _error_context: Callable[[], Any] = object if _error_variable is None else _error_variable.get
-_errors: tuple[Any, bool] = (None, False)  # the last such object, and the answer
+_errors: tuple[Any, bool, bool] = (None, False, False)  # the last such object, and the answers
 
 
 def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:

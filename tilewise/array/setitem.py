@@ -15,7 +15,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.assign import assign, check_writable, fits, store, value_shown
 from tilewise.array.cell import LOCK, ND
-from tilewise.array.chains.chain import chain_of, settle
+from tilewise.array.chains.chain import chain_of, chains, settle, settle_stored
 from tilewise.array.chains.chain import put as put_chain
 from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
@@ -71,16 +71,22 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                     v = value._nd
                 elif chain_of(value) is not None:
                     alone = sys.getrefcount(value) < TEMPORARY + 1 + depth  # `v`, and each frame
-                    r = self._nd[key]  # type: ignore[index]
+                    try:
+                        r = self._nd[key]  # type: ignore[index]
+                    except IndexError:
+                        settle(value)  # it may have something to tell, too
+                        raise
                     alone = alone and type(r) is np.ndarray
                     if not (alone and put_chain(on_cell(cell, r), value, sys._getframe(depth))):
-                        settle(value)
+                        settle_stored(value)
                         setitem(self, key, value)
                     return
                 elif c.node is not None or self._nd.dtype is OBJECT:  # type: ignore[union-attr]
                     v = None
                 else:
                     v = value._nd if value._gen == c.gen else meta(value)
+                    if chains.unproved is not None:
+                        chains.prove(sys._getframe(depth))
                     if value._fixed:
                         v = v[()]  # NumPy's conversion of a number, and its complaint
             elif t is list or t is tuple:  # may hold Arrays
@@ -97,7 +103,8 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                 self._nd[index] = v  # type: ignore[index]
                 return
     check_writable(self)
-    settle(self, value)
+    settle_stored(value)
+    settle(self)
     key = plain_key(key)
     if not rec.numeric(self.dtype):
         _put_now(self, key, value)  # what becomes of lists and arrays in an element is NumPy's to say

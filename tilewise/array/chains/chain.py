@@ -6,11 +6,16 @@ loop (launch.py). A chain gives NumPy's bits and warnings, so it may begin whene
 
 To all others it is a deferred call (schedule/deferred.py) with the mark of what is recorded although it is small: it is
 computed as soon as anyone but an operator looks at it.
+
+Nobody may see by NumPy's warnings that it waited: numbers that can lead to some do not wait for functions that are
+called in the middle of an expression, and `c[key] = a + b` waits only where `c` was an array before (a dict would keep
+what waits, and warn later).
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from itertools import pairwise
 from math import prod
@@ -20,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.array import force as forcing
-from tilewise.array.arithmetic import strict_errors
+from tilewise.array.arithmetic import strict_errors, underflow_told
 from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.chains import consumer, launch
 from tilewise.array.handle import Array, from_buffer, from_node, meta
@@ -55,7 +60,7 @@ class Reader:
 class Chain(Deferred):
     """An expression of arrays and numbers (backend/chains.py)."""
 
-    __slots__ = ("arrays", "cells", "dtype", "numbers", "place", "reader", "shape", "text")
+    __slots__ = ("arrays", "cells", "dtype", "numbers", "places", "reader", "shape", "text")
 
     def __init__(
         self,
@@ -65,12 +70,12 @@ class Chain(Deferred):
         numbers: list[Any],
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
-        place: consumer.Place,
+        places: list[consumer.Place],
     ) -> None:
         self._cells = []
         self.text, self.arrays, self.cells, self.numbers = text, arrays, cells, numbers
         self.shape, self.dtype = shape, dtype
-        self.reader, self.place = Reader(), place
+        self.reader, self.places = Reader(), places  # of its operators, as in the text
 
     def pending(self) -> Array:
         """An array that waits. It is none of those that others look for: whoever meets it computes it."""
@@ -90,11 +95,13 @@ class Chain(Deferred):
     def value(self) -> ND:
         """The result in memory of its own."""
         if len(self.text) == len(self.arrays) + len(self.numbers) + 1:
-            self.place.next = consumer.NOTHING  # one operator: NumPy does that as well, and sooner
-        return launch.computed(self.text, self.dtype, self.shape, self.arrays, self.numbers)
+            self.places[-1].next = consumer.NOTHING  # one operator: NumPy does that as well, and sooner
+        return launch.computed(self.text, self.dtype, self.shape, self.arrays, self.numbers, self.places)
 
     def expand(self) -> None:
         """Compute it: there is nothing to record."""
+        if self.places[-1].stored:
+            self.places[-1].next = consumer.NOBODY  # it was not written to an array
         with LOCK:
             for cell in self.living().values():
                 cell.take(self.value())
@@ -107,10 +114,17 @@ class Chain(Deferred):
 class Chains:
     """Whether operators wait, in the programs of this process."""
 
-    __slots__ = ("seen",)
+    __slots__ = ("seen", "unproved")
 
     def __init__(self) -> None:
         self.seen = 0  # operators on arrays of middling size
+        self.unproved: consumer.Place | None = None  # whose result is being stored, perhaps in an array
+
+    def prove(self, frame: FrameType) -> None:
+        """A value is written to an array there: what comes next may wait for that."""
+        place, self.unproved = self.unproved, None
+        if place is not None and place.leads_to(frame.f_code, frame.f_lasti):
+            place.proved = True
 
 
 chains = Chains()
@@ -152,16 +166,26 @@ def settle(*operands: Any) -> bool:
     return some
 
 
+def settle_stored(value: Any) -> None:
+    """Compute what is written to an array in another way than `put`: its place may go on to wait."""
+    chain = chain_of(value)
+    if chain is not None:
+        place, after = chain.places[-1], chain.places[-1].next
+        chain.expand()
+        if place.next == consumer.NOBODY:
+            place.next = after
+
+
 def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     letter = LETTERS.get(ufunc)
     place = consumer.place_of(sys._getframe(3))
     if letter is None or place.next == consumer.NOTHING:
         return None
-    later = place.next != consumer.NOBODY
     text = ""
     arrays: list[ND] = []
     cells: list[Cell] = []
     numbers: list[Any] = []
+    places: list[consumer.Place] = []
     new: list[Cell] = []  # those whose reader is another
     first: Array | None = None  # a chain among the operands: it goes on as the result, as nobody else has it
     longer: Chain | None = None
@@ -184,12 +208,13 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
             own, kind = nd.shape, nd.dtype
         else:
             chain = chain_of(x)
-            if chain is None or not chain.place.leads_to(place.code, place.at):
+            if chain is None or not chain.places[-1].leads_to(place.code, place.at):
                 return None
             text += chain.text
             arrays += chain.arrays
             cells += chain.cells
             numbers += chain.numbers
+            places += chain.places
             own, kind = chain.shape, chain.dtype
             if longer is None:
                 first, longer = x, chain
@@ -209,20 +234,25 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     if dtype is None or not _possible(letter, dtype, numbers):
         return None
     text += letter
+    places.append(place)
+    later = place.next != consumer.NOBODY and not (place.calls and dtype.kind == "f")
+    if later and place.stored and not place.proved:
+        chains.unproved = place
+        later = False
     if longer is None or first is None:
         if not later or not _allowed():
             return None
-        made = Chain(text, arrays, cells, numbers, shape, dtype, place)
+        made = Chain(text, arrays, cells, numbers, shape, dtype, places)
         for cell in cells:
             _remember(cell, made.reader)
         return made.pending()
     if len(text) > MOST_LETTERS:
         return None
     if not later:
-        return from_buffer(launch.computed(text, dtype, shape, arrays, numbers))
+        return from_buffer(launch.computed(text, dtype, shape, arrays, numbers, places))
     for cell in new:
         _remember(cell, longer.reader)
-    longer.text, longer.arrays, longer.cells, longer.numbers, longer.place = text, arrays, cells, numbers, place
+    longer.text, longer.arrays, longer.cells, longer.numbers, longer.places = text, arrays, cells, numbers, places
     if longer.shape != shape:
         longer.reshape(first._cell, shape)
     return first
@@ -248,7 +278,7 @@ def _allowed() -> bool:
     settings = current()
     if settings.engine is not None or settings.compare or SWITCH in settings.without or chosen(settings) != NATIVE:
         return False
-    return forcing.tracing.get() is None and not strict_errors()
+    return forcing.tracing.get() is None and not strict_errors() and not underflow_told()
 
 
 def _possible(letter: str, dtype: np.dtype[Any], numbers: list[Any]) -> bool:
@@ -285,12 +315,25 @@ def _remember(cell: Cell, reader: Reader) -> None:
         exports.append(reader.ref)
 
 
+def _warnings_raise() -> bool:
+    """Whether warnings become exceptions: then what is written to must stay as it was."""
+    global _filters
+    here = tuple(warnings.filters)
+    found = _filters
+    if here != found[0]:
+        found = _filters = here, any(f[0] == "error" and issubclass(RuntimeWarning, f[2]) for f in here)
+    return found[1]
+
+
+_filters: tuple[tuple[Any, ...], bool] = ((), False)  # the last ones, and the answer
+
+
 def put(x: Array, value: Array, frame: FrameType) -> bool:
     """x[...] = value, a chain that nobody else has: whether that is done. `frame`: whose statement it is."""
     chain = chain_of(value)
     cell = x._cell
     out = None if cell.node is not None else meta(x)
-    if chain is None or out is None or not chain.place.leads_to(frame.f_code, frame.f_lasti):
+    if chain is None or out is None or not chain.places[-1].leads_to(frame.f_code, frame.f_lasti):
         return False
     if out.dtype is not chain.dtype or out.shape != chain.shape or not out.flags.writeable:
         return False
@@ -299,8 +342,10 @@ def put(x: Array, value: Array, frame: FrameType) -> bool:
         if not cell.free_to_write():
             cell.own()
             out = meta(x)
-        if any(c is cell and np.may_share_memory(out, a) for c, a in zip(chain.cells, chain.arrays, strict=True)):
+        if _warnings_raise() or any(
+            c is cell and np.may_share_memory(out, a) for c, a in zip(chain.cells, chain.arrays, strict=True)
+        ):
             out[...] = chain.value()
         elif not launch.written(chain.text, out, chain.arrays, chain.numbers):
-            out[...] = launch.by_numpy(chain.text, chain.arrays, chain.numbers)
+            out[...] = launch.by_numpy(chain.text, chain.arrays, chain.numbers, chain.places)
     return True

@@ -21,16 +21,24 @@ MOST_PLACES = 4096
 
 
 class Place:
-    """An operator in Python code. `next`: where what takes its result is; NOBODY, or where a chain gains NOTHING."""
+    """An operator in Python code. `next`: where what takes its result is; NOBODY, or where a chain gains NOTHING.
 
-    __slots__ = ("at", "code", "next")
+    `calls`: functions are called before that. `stored`: it is `container[key] = result`; `proved`: with an array.
+    """
 
-    def __init__(self, code: CodeType, at: int, next: int) -> None:
+    __slots__ = ("at", "calls", "code", "next", "proved", "stored")
+
+    def __init__(self, code: CodeType, at: int, next: int, calls: bool, stored: bool) -> None:
         self.code, self.at, self.next = code, at, next  # the code keeps its id its own
+        self.calls, self.stored, self.proved = calls, stored, False
 
     def leads_to(self, code: CodeType, at: int) -> bool:
         """Whether the result is taken there."""
         return self.next == at and self.code is code
+
+    def line(self) -> int | None:
+        """The line of the operator."""
+        return next((line for start, end, line in self.code.co_lines() if start <= self.at < end), None)
 
 
 NOBODY, NOTHING = -1, -2  # nobody: something else than an operator or a slice that is written to
@@ -44,15 +52,18 @@ def place_of(frame: FrameType) -> Place:
     if found is None:
         if len(_places) >= MOST_PLACES:
             _places.clear()
-        found = _places[id(code), at] = Place(code, at, _looked_up(code, at))
+        found = _places[id(code), at] = Place(code, at, *_looked_up(code, at))
     return found
 
 
-def _looked_up(code: CodeType, at: int) -> int:
+def _looked_up(code: CodeType, at: int) -> tuple[int, bool, bool]:
+    """Of the operator there: `next`, `calls` and `stored`."""
     following = [i for i in dis.get_instructions(code) if i.offset >= at]
     if not following or following[0].offset != at or following[0].opname not in ("BINARY_OP", "UNARY_NEGATIVE"):
-        return NOTHING
-    return _taken(following[1:])
+        return NOTHING, False, False
+    found = _taken(following[1:])
+    between = [i.opname for i in following if i.offset <= found]
+    return found, "CALL" in between, found >= 0 and between[-1] == "STORE_SUBSCR"
 
 
 def _taken(following: list[dis.Instruction]) -> int:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tilewise.array.cell import ND, address
+from tilewise.array.chains.consumer import Place
+from tilewise.array.interop.float_warnings import SPEAKER
 from tilewise.backend import NATIVE, named
 from tilewise.backend.chains import BROADCAST, CONTIGUOUS, DATA, MOST_OUTER, STRIDED, Code, Expression
 
@@ -69,7 +72,9 @@ _launches: dict[Any, Launch | None] = {}
 _loops: dict[Expression, Loop] = {}
 
 
-def computed(text: str, dtype: np.dtype[Any], shape: tuple[int, ...], arrays: list[ND], numbers: list[Any]) -> ND:
+def computed(
+    text: str, dtype: np.dtype[Any], shape: tuple[int, ...], arrays: list[ND], numbers: list[Any], places: list[Place]
+) -> ND:
     """The result in new memory; the arrays' axes lie from the slowest to the fastest, and so do the result's."""
     key = (text, dtype, shape, *[(a.shape, a.strides) for a in arrays])
     if key not in _launches:
@@ -80,7 +85,7 @@ def computed(text: str, dtype: np.dtype[Any], shape: tuple[int, ...], arrays: li
         out: ND = np.empty(shape, dtype)
         if launch.run(code, out, arrays, numbers):
             return out
-    return by_numpy(text, arrays, numbers)
+    return by_numpy(text, arrays, numbers, places)
 
 
 def written(text: str, out: ND, arrays: list[ND], numbers: list[Any]) -> bool:
@@ -133,8 +138,15 @@ def _prepared(text: str, out: ND, arrays: list[ND]) -> Launch | None:
     return Launch(loop, form, sizes)
 
 
-def by_numpy(text: str, arrays: list[ND], numbers: list[Any]) -> ND:
-    """One operator after the other, over intermediate results as NumPy does."""
+def by_numpy(text: str, arrays: list[ND], numbers: list[Any], places: list[Place]) -> ND:
+    """One operator after the other, over intermediate results as NumPy does. Each warns at its own place."""
+    try:
+        return _by_numpy(text, arrays, numbers, iter(places))
+    finally:
+        SPEAKER.place = None
+
+
+def _by_numpy(text: str, arrays: list[ND], numbers: list[Any], place: Iterator[Place]) -> ND:
     stack: list[Any] = []
     owned: list[bool] = []  # whether a value is an intermediate result
     array = iter(arrays)
@@ -144,6 +156,7 @@ def by_numpy(text: str, arrays: list[ND], numbers: list[Any]) -> ND:
             stack.append(next(array) if letter == "a" else next(number))
             owned.append(False)
             continue
+        SPEAKER.place = next(place)
         count = 2 if letter in UFUNCS else 1
         ufunc = UFUNCS[letter] if count == 2 else ONE[letter]
         args, mine = stack[-count:], owned[-count:]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import warnings
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +19,24 @@ from tilewise.array.schedule.sites import NUMPY, PACKAGE
 
 WARNED = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own setting
 TOLD = {kind: "log" if way == "warn" else way for kind, way in WARNED.items()}
+
+
+class Operator(Protocol):
+    """An operator in Python code."""
+
+    code: CodeType
+
+    def line(self) -> int | None:
+        """Its line."""
+
+
+class Speaker(threading.local):
+    """The operator that NumPy is at, if it is another one than its frame is at (array/chains/)."""
+
+    place: Operator | None = None
+
+
+SPEAKER = Speaker()
 
 
 class Teller:
@@ -29,7 +48,9 @@ class Teller:
         frame = _place(sys._getframe(1))
         seen: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
         name = frame.f_globals.get("__name__", "<string>")
-        warnings.warn_explicit(said, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, name, seen)
+        place = SPEAKER.place
+        line = place.line() if place is not None and place.code is frame.f_code else None
+        warnings.warn_explicit(said, RuntimeWarning, frame.f_code.co_filename, line or frame.f_lineno, name, seen)
 
 
 def _place(innermost: FrameType) -> FrameType:
