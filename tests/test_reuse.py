@@ -3,6 +3,7 @@
 import functools
 import itertools
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import tilewise as tw
 from tests.fuzz.__main__ import check
-from tilewise.array import operators, reuse
+from tilewise.array import operators, reuse, stack
 
 
 @pytest.fixture(autouse=True)
@@ -83,17 +84,37 @@ def test_what_arrays_of_objects_hold_is_not_temporary() -> None:
         assert [b.compute().tolist() for b in boxes] == [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]] * 2
 
 
-def test_what_functions_make_is_temporary() -> None:
+def test_elements_that_are_taken_twice_are_not_temporary() -> None:
+    """Broadcasting takes elements of an intermediate result several times, each with one reference."""
+    for without in ("chains", ""):
+        with tw.config(without=without):
+            row = np.empty((1, 2), object)
+            row[0, 0], row[0, 1] = tw.arange(40_000.0), tw.arange(40_000.0) + 2
+            column = row.reshape(2, 1)
+            for _ in range(300):
+                found = (row + 1.0) * (column + 2.0) - 1.0
+            got = [[float(x[1]) for x in line] for line in found]
+            want = [[(1 + a) * (2 + b) - 1 for a in (1.0, 3.0)] for b in (1.0, 3.0)]
+            assert got == want, without
+
+
+def test_where_operands_lie() -> None:
     x, y = tw.arange(1.0, 7.0), tw.arange(1.0, 7.0)
+    seen: list[bool] = []
 
-    def places(program: Any) -> list[Any]:
-        before = dict(reuse._places)
-        program()
-        return [what for place, (_, what) in reuse._places.items() if place not in before]
+    def spy(*args: Any, right: bool = False) -> bool:
+        seen.append(reuse.is_operand(sys._getframe(2), args[4], 0 if right else 1))
+        return False
 
-    assert places(lambda: tw.exp(x) + 1.0) == ["tw"] and places(lambda: 2.0 * tw.maximum(x, y - 1.0)) == ["tw"]
-    assert places(lambda: -x * 2.0) == places(lambda: 3.0 - (x + y)) == [reuse._OPERATOR]
-    assert places(lambda: x.copy() + 1.0) == places(lambda: (lambda: x + y)() + 1.0) == [reuse._OTHER]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operators, "reusable", spy)
+        for k in range(2):
+            [k, (tw.exp(x) + 1.0, 2.0 * tw.maximum(x, y - 1.0)), {"a": x.copy() - y}, -x * 2.0, 3.0 - (x + y)]
+        boxes = np.empty(1, object)
+        boxes[0] = tw.arange(6.0)
+        boxes + 1.0, 2.0 * boxes
+    assert (sys.version_info[:2] == (3, 11)) == stack.SURE
+    assert seen == [stack.SURE] * 10 + [False] * 2
 
 
 def test_values_of_sums() -> None:

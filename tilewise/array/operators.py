@@ -87,11 +87,11 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                         r = joined(ufunc, self, other)
                         if r is not None:
                             return r
-                    if sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, b):
+                    if sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, b, self):
                         ufunc(a, b, out=a)
                         return self
                     right = t is Array and ufunc in EITHER and sys.getrefcount(other) <= TEMPORARY_RIGHT
-                    if right and type(b) is ND and reusable(ufunc, c, b, a, right=True):
+                    if right and type(b) is ND and reusable(ufunc, c, b, a, other, right=True):
                         ufunc(a, b, out=b)
                         return other
                 if t in BASES:
@@ -174,7 +174,7 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                         if r is not None:
                             return r
                     alone = size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY
-                    if alone and reusable(ufunc, cell, a, other, right=True):
+                    if alone and reusable(ufunc, cell, a, other, self, right=True):
                         ufunc(other, a, out=a)
                         return self
                     if type(other) in BASES:
@@ -257,7 +257,7 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
             waits = joined(np.square, self) if square and nd.dtype.kind == "f" else None
             if waits is not None:
                 return waits
-            if square and sys.getrefcount(self) <= TEMPORARY and reusable(np.multiply, self._cell, nd, other):
+            if square and sys.getrefcount(self) <= TEMPORARY and reusable(np.multiply, self._cell, nd, other, self):
                 np.square(nd, out=nd)
                 return self
             return rec.wrap(nd**other)

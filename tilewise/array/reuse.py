@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.arithmetic import ND
-from tilewise.array.chains import consumer
+from tilewise.array.stack import is_operand
 
 
 class _Probe:
@@ -39,15 +39,14 @@ _CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
 _REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
 _BINARY_OP, _CALL = opcode.opmap.get("BINARY_OP", -1), opcode.opmap.get("CALL", -1)
 _OPERATOR, _SUM, _OTHER = range(3)  # what stands at a place
-_places: dict[tuple[int, int, bool], tuple[CodeType, int | str]] = {}  # with the code, which keeps its id its own
+_places: dict[tuple[int, int], tuple[CodeType, int]] = {}  # with the code, which keeps its id its own
 
 
-def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any, *, right: bool = False) -> bool:
+def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any, handle: Any, *, right: bool = False) -> bool:
     """Whether an operand, the left or the right one, is the intermediate result of an expression that nobody can see.
 
-    The caller must be Python code at an operator whose operand an operator or a function of ours made, or at
-    `sum(... for ...)`: other C code, as the loops of arrays of objects, may hold the only reference to an operand and
-    still need it.
+    The caller must be Python code at an operator whose operand it is, or at `sum(... for ...)`: other C code, as the
+    loops of arrays of objects, may hold the only reference to an operand and still need it.
     """
     if ufunc not in _REUSING or a is not cell.buf or a.dtype.kind != "f" or not a.flags.writeable:
         return False
@@ -58,46 +57,26 @@ def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any, *, right: bool = False)
     if type(b) is not ND and type(b) is not float and type(b) is not int:
         return False
     frame = sys._getframe(2)
-    place = (id(frame.f_code), frame.f_lasti, right)
+    place = (id(frame.f_code), frame.f_lasti)
     found = _places.get(place)
     if found is None:
         if len(_places) > 4096:
             _places.clear()
-        found = _places[place] = (frame.f_code, _what(frame.f_code, frame.f_lasti, right))
-    what = found[1]
-    if type(what) is str:
-        return frame.f_globals.get(what) is sys.modules["tilewise"]
-    return what == _OPERATOR or (what == _SUM and _is_python(frame))
+        found = _places[place] = (frame.f_code, _what(frame.f_code, frame.f_lasti))
+    if found[1] == _OPERATOR:
+        return is_operand(frame, handle, 0 if right else 1)
+    return found[1] == _SUM and _is_python(frame)
 
 
-def _what(code: CodeType, at: int, right: bool) -> int | str:
-    """What stands at a place in code: an operator on what is made there, a `sum` of such things, or something else.
-
-    If a function of a module makes the operand: the name of that module.
-    """
+def _what(code: CodeType, at: int) -> int:
+    """What stands at a place in code: an operator, a `sum` of a generator expression, or something else."""
     op = code.co_code[at]
-    if op != _BINARY_OP and op != _CALL:
-        return _OTHER
-    upto = [i for i in dis.get_instructions(code) if i.offset <= at and i.opname not in ("PRECALL", "CACHE")]
-    return _operand(upto, right) if op == _BINARY_OP else _sum_of(code, at, upto)
+    return _OPERATOR if op == _BINARY_OP else _sum_of(code, at) if op == _CALL else _OTHER
 
 
-def _operand(upto: list[dis.Instruction], right: bool) -> int | str:
-    """What makes an operand of the last of some instructions."""
-    maker = consumer.maker_of(upto[:-1], upto[-1], right)
-    if maker is None:
-        return _OTHER
-    if upto[maker].opname != "CALL":
-        return _OPERATOR
-    count = upto[maker].arg or 0
-    for k in range(maker - 1, 0, -1):  # the function whose arguments the call takes
-        if upto[k].opname in ("LOAD_METHOD", "LOAD_ATTR") and consumer.leaves(upto[k + 1 : maker]) == count:
-            return upto[k - 1].argval if upto[k - 1].opname in ("LOAD_GLOBAL", "LOAD_NAME") else _OTHER
-    return _OTHER
-
-
-def _sum_of(code: CodeType, at: int, upto: list[dis.Instruction]) -> int:
+def _sum_of(code: CodeType, at: int) -> int:
     """Whether a call is one of `sum`, of a generator expression that makes what it yields by an operator."""
+    upto = [i for i in dis.get_instructions(code) if i.offset <= at and i.opname not in ("PRECALL", "CACHE")]
     names = [i.opname for i in upto[-3:]]
     if names != ["GET_ITER", "CALL", "CALL"] or [i.argval for i in upto[-2:]] != [0, 1]:
         return _OTHER  # what runs inside of `sum` may be C code that holds its operands: `map`, say

@@ -33,6 +33,7 @@ from tilewise.array.number import CLASSES
 from tilewise.array.schedule.deferred import Call, Deferred
 from tilewise.array.schedule.loop_flush import PROMOTED
 from tilewise.array.schedule.promote import promotion
+from tilewise.array.stack import is_operand
 from tilewise.backend import NATIVE, chosen
 from tilewise.config import current, name_passes
 from tilewise.ir.node import Node
@@ -178,7 +179,8 @@ def settle_stored(value: Any) -> None:
 
 def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     letter = LETTERS.get(ufunc)
-    place = consumer.place_of(sys._getframe(3))
+    frame = sys._getframe(3)
+    place = consumer.place_of(frame)
     if letter is None or place.next == consumer.NOTHING:
         return None
     text = ""
@@ -191,7 +193,7 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     longer: Chain | None = None
     dtype: np.dtype[Any] | None = None
     shape: tuple[int, ...] = ()
-    for x in operands:
+    for above, x in zip(range(len(operands) - 1, -1, -1), operands, strict=True):
         if type(x) is not Array:
             text += "n"
             numbers.append(x)
@@ -209,6 +211,8 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
         else:
             chain = chain_of(x)
             if chain is None or not chain.places[-1].leads_to(place.code, place.at):
+                return None
+            if not is_operand(frame, x, above):
                 return None
             text += chain.text
             arrays += chain.arrays

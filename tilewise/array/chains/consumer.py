@@ -7,7 +7,6 @@ This is read from the instructions that follow the operator. It decides only whe
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator
 from types import CodeType, FrameType
 
 _OPERATORS = frozenset(k for k, (_, sign) in enumerate(getattr(dis, "_nb_ops", ())) if sign in ("+", "-", "*", "/"))
@@ -15,8 +14,7 @@ _IN_PLACE = frozenset(k for k, (_, sign) in enumerate(getattr(dis, "_nb_ops", ()
 _PUSH = frozenset("LOAD_FAST LOAD_CONST LOAD_NAME LOAD_DEREF LOAD_CLASSDEREF PUSH_NULL".split())
 _NOTHING = frozenset("PRECALL KW_NAMES NOP RESUME EXTENDED_ARG CACHE".split())
 _TAKE_TWO = frozenset(("BINARY_SUBSCR", "COMPARE_OP"))
-_TAKE_ONE = frozenset("LOAD_ATTR UNARY_NEGATIVE UNARY_POSITIVE UNARY_NOT UNARY_INVERT".split())
-_MAKERS = frozenset(("BINARY_OP", "UNARY_NEGATIVE", "CALL"))
+_TAKE_ONE = frozenset(("LOAD_ATTR", "UNARY_POSITIVE", "UNARY_NOT", "UNARY_INVERT"))
 MOST_PLACES = 4096
 
 
@@ -67,63 +65,26 @@ def _looked_up(code: CodeType, at: int) -> tuple[int, bool, bool]:
 
 
 def _taken(following: list[dis.Instruction]) -> int:
-    for i, above in _until_taken(following):
-        name, arg = i.opname, i.arg or 0
-        if name == "BINARY_OP":
-            return i.offset if arg in _OPERATORS or (above == 0 and arg in _IN_PLACE) else NOBODY
-        if name == "UNARY_NEGATIVE":
-            return i.offset
-        return i.offset if name == "STORE_SUBSCR" and above == 2 else NOBODY
-    return NOBODY
-
-
-def maker_of(before: list[dis.Instruction], operator: dis.Instruction, right: bool) -> int | None:
-    """Which of the instructions before a binary operator left its operand; None if that is not certain."""
-    for k in range(len(before) - 1, -1, -1):
-        if before[k].is_jump_target:
-            return None
-        if before[k].opname in _MAKERS:
-            for i, above in _until_taken([*before[k + 1 :], operator]):
-                if i is operator and above == (0 if right else 1):
-                    return k
-    return None
-
-
-def _until_taken(following: list[dis.Instruction]) -> Iterator[tuple[dis.Instruction, int]]:
-    """The instruction that takes a value, with the number of those above it on the stack; none, if nobody knows."""
-    above = 0
+    above = 0  # values that lie above ours on the stack
     for i in following:
         name, arg = i.opname, i.arg or 0
         if name in _PUSH:
             above += 1
         elif name == "LOAD_GLOBAL":
             above += 1 + (arg & 1)
+        elif name == "BINARY_OP" and above < 2:
+            return i.offset if arg in _OPERATORS or (above == 0 and arg in _IN_PLACE) else NOBODY
+        elif name == "UNARY_NEGATIVE":
+            if above == 0:
+                return i.offset
         elif name == "STORE_SUBSCR":
-            yield i, above
-            return
+            return i.offset if above == 2 else NOBODY
         elif name not in _NOTHING:
             takes = _takes(name, arg)
-            if takes is None:
-                return
-            if takes > above:
-                yield i, above
-                return
+            if takes is None or takes > above:
+                return NOBODY
             above += (2 if name == "LOAD_METHOD" else 1) - takes
-
-
-def leaves(instructions: list[dis.Instruction]) -> int:
-    """How many values some instructions leave on the stack; -1 if that is not known."""
-    count = 0
-    for i in instructions:
-        name, arg = i.opname, i.arg or 0
-        if name in _PUSH or name == "LOAD_GLOBAL":
-            count += 1 + (arg & 1 if name == "LOAD_GLOBAL" else 0)
-        elif name not in _NOTHING:
-            takes = _takes(name, arg)
-            if takes is None or takes > count:
-                return -1
-            count += (2 if name == "LOAD_METHOD" else 1) - takes
-    return count
+    return NOBODY
 
 
 def _takes(name: str, arg: int) -> int | None:
