@@ -22,7 +22,7 @@ _NOTHING_FOLLOWS = frozenset(
     "JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT RETURN_VALUE RAISE_VARARGS RERAISE".split()
 )
 MOST_CODES = 1024
-_depths: dict[int, tuple[CodeType, dict[int, int]]] = {}  # with the code, which keeps its id its own
+_slots: dict[int, tuple[CodeType, dict[int, int]]] = {}  # with the code, which keeps its id its own
 
 
 def is_operand(frame: FrameType, value: Any, above: int) -> bool:
@@ -30,13 +30,14 @@ def is_operand(frame: FrameType, value: Any, above: int) -> bool:
     if not SURE:
         return False
     code = frame.f_code
-    found = _depths.get(id(code))
+    found = _slots.get(id(code))
     if found is None:
-        if len(_depths) >= MOST_CODES:
-            _depths.clear()
-        found = _depths[id(code)] = (code, depths(code))
-    depth = found[1].get(frame.f_lasti, 0)
-    return depth > above and _slot(frame, _names(code) + depth - 1 - above) == id(value)
+        if len(_slots) >= MOST_CODES:
+            _slots.clear()
+        names = _names(code)
+        found = _slots[id(code)] = (code, {at: names + depth for at, depth in depths(code).items() if depth})
+    top = found[1].get(frame.f_lasti)
+    return top is not None and _slot(frame, top - 1 - above) == id(value)
 
 
 def _slot(frame: FrameType, index: int) -> int | None:
