@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tilewise as tw
 from tests.fuzz.__main__ import minimal
 from tests.fuzz.generate import generate
 from tests.fuzz.program import compare, model, source
@@ -38,3 +40,20 @@ def test_the_full_cross(mesh: Any, blocks: int) -> None:
     for case in range(60_000, 60_200):
         agree(case, mesh, blocks, layouts=case)
         agree(case, mesh, blocks, objective=("bytes", "time")[case % 2])
+
+
+def test_blocks_of_nothing_beside_what_is_repeated() -> None:
+    """A worker that has no part of what is updated may have none of an operand of one element, either."""
+    kept = []
+
+    def program(xp: Any) -> Any:
+        x, factor = xp.array(np.arange(8.0).reshape(2, 2, 2) + 1), xp.array(np.full(1, 3.0))
+        x[:, :1:3, :] *= factor
+        kept.append(np.asarray(x))
+        x[-2, :, :] %= factor.astype("float16").reshape((1,))
+        return x
+
+    settings: dict[str, Any] = {"native": False, "objective": "bytes", "exact": True, "blocks": 3}
+    with tw.config(eager_bytes=0, **settings), tw.session(engine="virtual", workers=8):
+        found = np.asarray(program(tw))
+    np.testing.assert_array_equal(found, program(np))

@@ -49,6 +49,8 @@ def run(
     outs: Sequence[np.ndarray[Any, Any]],
 ) -> None:
     """Fill `outs`; floating-point warnings are silent, as they are in native code."""
+    if 0 in shape:  # a block of nothing: so may be its part of what is repeated along an axis
+        inputs = [np.empty(shape, a.dtype) for a in inputs]
     values: list[np.ndarray[Any, Any]] = [np.asarray(a) for a in inputs]
     numbers, tables = params[: len(kernel.params)], params[len(kernel.params) :]
     values += [np.asarray(p).astype(t) for p, t in zip(numbers, kernel.params, strict=True)]
