@@ -109,6 +109,15 @@ def test_signs_of_zeros_stay() -> None:
     assert np.signbit(got).all() == np.signbit(data.reshape(6, 8).sum(0)).all()
 
 
+@pytest.mark.parametrize("function", [np.negative, lambda x: x * -2.0])
+def test_functions_that_change_signs_wait_until_parts_are_put_together(function: Callable[[Any], Any]) -> None:
+    data = np.where(np.arange(48).reshape(8, 6) % 3, -0.0, 0.0)
+    want = function(data.reshape(6, 8))
+    for seed in range(48):
+        _, got = _run(lambda np, a: function(a.reshape(6, 8)), data, (2, 2), 1, layout_seed=seed)
+        assert got.tobytes() == want.tobytes()
+
+
 def test_extremes_are_numpys() -> None:
     """Of equal elements the first, a NaN before all; what is picked has its own sign."""
     data = np.zeros((9, 8))

@@ -182,6 +182,11 @@ def _number(value: int) -> Callable[[Kind], Any]:
     return lambda kind: value if kind.kind in ("biufc" if value else "biufcm") else _missing(kind)
 
 
+def _nothing(kind: Kind) -> Any:
+    """What a sum with leaves every number as it is, its sign included."""
+    return complex(-0.0, -0.0) if kind.kind == "c" else -0.0 if kind.kind == "f" else 0
+
+
 def _bits(all_ones: bool) -> Callable[[Kind], Any]:
     """The same bit in all places."""
     return lambda kind: np.array(-all_ones).astype(kind) if kind.kind in "iub" else _missing(kind)
@@ -372,6 +377,9 @@ def _rows() -> dict[str, Reduction]:
         _row("logaddexp", "logaddexp", lambda kind: -np.inf, associative=False, commutative=False),
         _position("argmin", _greatest, np.less),
         _position("argmax", _least, np.greater),
+        # An element is one block's, the others contribute -0.0 (with zero, -0.0 would lose its sign). Functions that
+        # change signs would make +0.0 of that, so that there are no laws; a sum adds these up with the rest.
+        Reduction("placed", "parts", _itself, _nothing, _same, np.add, _same, np.add),
         Reduction(
             "count", "count", lambda kind: counts, _number(0), lambda x, at: (x != 0).astype(counts), np.add, _same,
             np.add,

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
+from tilewise.ir.reductions import by_name
 from tilewise.layout import (
     Cuts,
     Cutting,
@@ -153,7 +154,7 @@ def _(op: Reshape, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> 
     """Two axes of one group are cut: a block has an interval of each row.
 
     It keeps these, if they are whole rows of the other shape. Else each block has some rows of the new shape with what
-    others have of them left out: contributions, which a sum adds up.
+    others have of them left out: contributions that are placed side by side, which a sum adds up with the rest.
     """
     if op.order != "C" or node.size == 0:
         return
@@ -220,7 +221,7 @@ def _apart(grid: Grid, outer: int, g: Group, node: Node) -> Iterator[Rule]:
     assert isinstance(p, Shard)
     to = split_cuts(merge_cuts(p.cuts, g.row), g.out_row)
     if to is not None:
-        rows, parts = Shard(g.out, to), Partial("add")
+        rows, parts = Shard(g.out, to), Partial("placed")
         yield Rule((grid,), Grid(rows, parts) if p is grid.down else Grid(parts, rows))
 
 
@@ -248,10 +249,7 @@ class Apart(Op):
 
     def numpy(self, *arrays: Any) -> Any:
         (x,) = arrays
-        nothing = -0.0 if x.dtype.kind in "fc" else 0  # a sum with zero would lose the sign of -0.0
-        out = np.full(self.shape, nothing, x.dtype)
-        if x.dtype.kind == "c":
-            out.imag = nothing
+        out = np.full(self.shape, by_name("placed").identity(x.dtype), x.dtype)
         out[tuple(slice(at, at + n) for at, n in zip(self.starts, x.shape, strict=True))] = x
         return out
 

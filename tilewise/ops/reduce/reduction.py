@@ -77,6 +77,8 @@ def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([term], out, node, have, mesh, over, pieces=True)
     if over is not None:
         yield Rule((Partial(over),), Partial(over))
+    if over == "add":
+        yield Rule((Partial("placed"),), Partial("add"))
 
 
 @batch.register(Reduce)

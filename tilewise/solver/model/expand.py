@@ -82,8 +82,8 @@ def apart(site: Site, n: Node, i: int, layout: Layout) -> int:
     """A reshape that makes contributions: blocks within whole rows, then reshaped."""
     x, old = site.nodes[i], site.layouts[i]
     assert isinstance(old, Grid) and isinstance(layout, Grid)
-    parts = Partial("add")
-    wide = Grid(old.down, parts) if isinstance(layout.across, Partial) else Grid(parts, old.across)
+    parts = layout.across if isinstance(layout.across, Partial) else layout.down
+    wide = Grid(old.down, parts) if parts is layout.across else Grid(parts, old.across)
     steps = Steps(site, n)
     return steps.op(n.op, [steps.op(Apart(x.dims, (0,) * x.ndim), [i], x.dims, wide)], n.dims, layout)
 
