@@ -22,6 +22,7 @@ from tilewise.config import LEAST
 from tilewise.ir.node import Leaf, Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, UnknownLength, apply, cast, map_op
+from tilewise.ops.periodic import MOVES
 
 BOOL = np.dtype(bool)
 
@@ -208,7 +209,8 @@ def _operand(a: Any, d: np.dtype[Any]) -> Node:
 
 def strict_errors() -> bool:
     """Whether NumPy's error state asks for more than warnings: then work is done where the user is."""
-    return _error_state()[1]
+    found = _errors
+    return found[1] if _error_context() is found[0] else _error_state()[1]
 
 
 def underflow_told() -> bool:
@@ -285,7 +287,9 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             loop = loop_of(ufunc, kinds[1:])
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
-        x, y = nodes = (read_shifted(_operand(a, loop[0])), read_shifted(_operand(b, loop[1])))
+        x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
+        if type(x.op) in MOVES or type(y.op) in MOVES:
+            x, y = nodes = (read_shifted(x), read_shifted(y))
         typed = x.dtype is loop[0] and y.dtype is loop[1]
         plain = x.order is None and y.order is None and (x.shape == y.shape or not y.shape or not x.shape)
         if plain and typed:

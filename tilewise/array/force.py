@@ -108,7 +108,10 @@ def _make_known(cells: Iterable[Cell]) -> None:
     if traced:
         raise ValueAsked
     settings = current()
-    graph = _on_workers(outputs, settings)
+    cluster, stays = cluster_here(settings.blocks)
+    if settings.engine == "numpy" or settings.compare:
+        cluster = None
+    graph = _on_workers(outputs, cluster) if cluster is not None and stays else None
     if graph is not None and workers.run_again(graph, settings):
         return
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
@@ -130,7 +133,11 @@ def _make_known(cells: Iterable[Cell]) -> None:
             replaced += rewritten.still_read(narrowed)
     begun = settings.progress and progress.begin()
     try:
-        made_by = _evaluate(at, values, structure, outputs, settings, asked)
+        if cluster is None:
+            made_by = None
+            _run_here(at, values, structure, outputs, settings, asked)
+        else:
+            made_by = _run_mesh(list(at), outputs, settings, cluster, stays, asked)
     finally:
         if begun:
             progress.end()
@@ -147,11 +154,8 @@ def _make_known(cells: Iterable[Cell]) -> None:
             _also_held(cell, old)
 
 
-def _on_workers(outputs: list[Cell], settings: Settings) -> repeat.Graph | None:
+def _on_workers(outputs: list[Cell], cluster: Cluster) -> repeat.Graph | None:
     """The graph of cells, and of others that are computed with them, if workers may have a plan for it."""
-    cluster, stays = cluster_here(settings.blocks)
-    if cluster is None or not stays or settings.engine == "numpy" or settings.compare:
-        return None
     graph = repeat.graph_on(outputs, cluster)
     if graph is not None and len(PENDING) > len(outputs):
         rewritten.add_living(graph.outputs, graph.at, _apart)
@@ -165,37 +169,32 @@ def _also_held(cell: Cell, old: Node) -> None:
         workers.note_held(old, node.value)
 
 
-def _evaluate(
+def _run_here(
     at: dict[Node, int],
     values: list[Any],
     structure: compiler.Structure,
     outputs: list[Cell],
     settings: Settings,
     asked: int,
-) -> Exchanges | None:
-    """Run a graph on the engine of the session, and give outputs their values.
+) -> None:
+    """Run a graph in this process, and give outputs their values.
 
-    Where memory is short, only the first ones, which were asked for: the others stay pending. Gives the plan of
-    workers, if it is one of this very graph.
+    Where memory is short, only the first ones, which were asked for: the others stay pending.
     """
-    cluster, stays = cluster_here(settings.blocks)
     nodes = list(at)
-    if cluster is not None and settings.engine != "numpy" and not settings.compare:
-        return _run_mesh(nodes, outputs, settings, cluster, stays, asked)
-    elif (tight := here.too_small(nodes, at, structure, outputs, settings)) is not None:
+    if (tight := here.too_small(nodes, at, structure, outputs, settings)) is not None:
         _run_streamed(outputs[:asked], settings, tight)
-    else:
-        values, noted, shared = here.run(nodes, at, values, structure, outputs, settings)
-        if len(outputs) == 1 and not noted and not shared:
-            commit_one(outputs[0], at, values)
-            return None
-        with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
-            for n in noted:
-                n.value = None
-            # Another thread may have read a result's node meanwhile. Its leaf is overwritten: it needs the value.
-            kept = sorted({*shared, *(at[c.node] for c in outputs if c.node is not None)}) if noted else shared
-            commit(outputs, at, values, kept)
-    return None
+        return
+    values, noted, shared = here.run(nodes, at, values, structure, outputs, settings)
+    if len(outputs) == 1 and not noted and not shared:
+        commit_one(outputs[0], at, values)
+        return
+    with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
+        for n in noted:
+            n.value = None
+        # Another thread may have read a result's node meanwhile. Its leaf is overwritten: it needs the value.
+        kept = sorted({*shared, *(at[c.node] for c in outputs if c.node is not None)}) if noted else shared
+        commit(outputs, at, values, kept)
 
 
 def _run_streamed(outputs: Sequence[Cell], settings: Settings, session: Session) -> None:

@@ -34,6 +34,7 @@ from tilewise.array.chains.chain import chain_of, joined, settle
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.array.reuse import EITHER, TEMPORARY, TEMPORARY_RIGHT, reusable
 from tilewise.array.schedule import policy, sites
+from tilewise.array.schedule.deferred import Call
 from tilewise.array.schedule.promote import LEAST_BYTES, promoted, promotion
 from tilewise.config import LEAST, current
 
@@ -113,7 +114,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                 if current().engine is None:
                     return pair(ufunc, self, other)
         elif cell.node is not None and (t is Array or t in NUMBERS):
-            if chain_of(self) is None:
+            if type(cell.node.op) is not Call or chain_of(self) is None:
                 return pair(ufunc, self, other)
             if sys.getrefcount(self) > TEMPORARY:
                 settle(self)

@@ -42,7 +42,8 @@ def run(
         wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
     if settings.engine == "numpy":
         return reference(nodes, _read(values)), set(), []
-    named(chosen(settings))  # opened before there is a plan: its compiler's process gets ready meanwhile
+    if not structure.plans:
+        named(chosen(settings))  # opened before there is a plan: its compiler's process gets ready meanwhile
     plan = compiler.prepare(at, wanted, settings, structure)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
     if shared and not set(shared) <= set(wanted):
