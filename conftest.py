@@ -24,6 +24,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have it from the process 
 
 RAY = (
     "tests/engine/test_cluster.py",
+    "tests/engine/test_ray_door.py",
     "tests/engine/test_bad_sessions.py",
     "tests/engine/test_nodes.py",
     "tests/api/test_tiles.py::test_on_ray",

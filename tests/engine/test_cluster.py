@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,20 +19,22 @@ import numpy
 import pytest
 
 import tilewise as tw
+from tests.engine.programs import (
+    PROGRAMS,
+    STAYING,
+    data,
+    jacobi,
+    same,
+    standardise,
+)
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.counters import Counters
-from tilewise.engine.hosts import WorkerLost
-from tilewise.engine.network.transport import Mailbox, PeerLost, Tag
-from tilewise.engine.recovery.replay_log import Log
-from tilewise.engine.recovery.revive import REVIVALS
 from tilewise.engine.recovery.worker_errors import portable
 from tilewise.engine.rounds import rounds
-from tilewise.engine.virtual import Virtual
-from tilewise.errors import SessionClosedError, TilewiseError
-from tilewise.layout import Mesh
+from tilewise.errors import SessionClosedError
 
 STORE_BYTES = 256 << 20
 ENGINES: list[tuple[str, Any]] = [
@@ -77,115 +78,12 @@ def everything_recorded(same_settings_after_each_test: None) -> None:
     tw.config(eager_bytes=0, fallback="silent", objective="bytes")  # by time, small arrays would be replicated
 
 
-# -- programs: np is NumPy or Tilewise --------------------------------------------------------------------------------
-
-
-def data(*shape: int) -> Any:
-    return numpy.random.default_rng(7).standard_normal(shape)
-
-
-def jacobi(np: Any, steps: int = 6) -> Any:
-    a, b = np.array(data(37, 23)), np.array(data(37, 23))
-    for _ in range(steps):
-        b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
-        a[1:-1, 1:-1] = 0.2 * (b[1:-1, 1:-1] + b[:-2, 1:-1] + b[2:, 1:-1] + b[1:-1, :-2] + b[1:-1, 2:])
-    return a, b
-
-
-def kmeans(np: Any) -> Any:
-    points = np.array(data(120, 3))
-    centres = points[:4] + 0.0
-    eye = np.eye(4)
-    for _ in range(4):
-        distance = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
-        member = eye[np.argmin(distance, axis=1)]
-        centres = member.T @ points / np.maximum(member.sum(0), 1)[:, None]
-    return centres, member.sum(0).astype(int)
-
-
-def conjugate_gradient(np: Any) -> Any:
-    m = np.array(data(40, 40))
-    a = m.T @ m + 40 * np.eye(40)
-    b = np.array(data(40))
-    x = np.zeros(40)
-    r = b - a @ x
-    p = r
-    rr = r @ r
-    for _ in range(12):
-        ap = a @ p
-        step = rr / (p @ ap)
-        x = x + step * p
-        r = r - step * ap
-        rr, old = r @ r, rr
-        p = r + rr / old * p
-    return x, float(rr) < 1e-8
-
-
-def standardise(np: Any) -> Any:
-    x = np.array(data(150, 5))
-    z = (x - x.mean(0)) / x.std(0)
-    return z, z.T @ z
-
-
-def chain(np: Any) -> Any:
-    return np.array(data(30, 20)) @ np.array(data(20, 45)) @ np.array(data(45, 8)) @ np.array(data(8, 11))
-
-
-def ordered(np: Any) -> Any:
-    x = np.array(data(200))
-    y = np.sort(x * 2)
-    return y, y[::7].sum(), np.sort(np.array(data(9, 30)), axis=1)
-
-
-def whole_numbers(np: Any) -> Any:
-    x = np.arange(1000).reshape(50, 20)
-    return (x * x).sum(0), x[::3, ::-1].T, (x % 7).max(1), np.cumsum(x[:, 0]), x.T @ x
-
-
-def views(np: Any) -> Any:
-    x = np.arange(120.0).reshape(12, 10)
-    y = x[2:]
-    y[::2] *= -1
-    x.T[3] = 5
-    return x, y, np.concatenate([x[:3], y[-4:]]), x.reshape(6, 20).sum(1)
-
-
-def talking(np: Any) -> Any:
-    """Operators along the axis that is cut."""
-    x, total = np.array(data(400)), np.zeros(30)
-    key = (np.abs(x) * 9).astype(int)
-    np.add.at(total, key[:200], x[:200])
-    small = x[x < 0.5]
-    small[np.arange(0, 90, 3)] = 7
-    x[x > 1] = x[x > 1] * 2
-    return np.cumsum(x), x[np.argsort(x, kind="stable")], total, small, np.argmin(x), x
-
-
-PROGRAMS: list[Callable[[Any], Any]] = [
-    jacobi, kmeans, conjugate_gradient, standardise, chain, ordered, whole_numbers, views, talking,
-]  # fmt: skip
-STAYING = (whole_numbers, views)  # may move nothing
-
-
 def as_predicted(now: Counters, before: Counters) -> bool:
     """Whether what moved since is what plans said: exactly, or within a bound where it depends on data."""
     moved = now.network_bytes - before.network_bytes
     more = moved - (now.predicted_bytes - before.predicted_bytes)
     bounded = now.bounded_bytes - before.bounded_bytes
     return more == 0 if not bounded else 0 < more <= bounded
-
-
-def flat(answer: Any) -> list[Any]:
-    return [numpy.asarray(x) for x in (answer if isinstance(answer, tuple) else (answer,))]
-
-
-def same(got: Any, want: Any) -> None:
-    for g, w in zip(flat(got), flat(want), strict=True):
-        assert g.dtype == w.dtype and g.shape == w.shape
-        if w.dtype.kind == "f":
-            numpy.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9)
-        else:
-            numpy.testing.assert_array_equal(g, w)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
@@ -381,125 +279,7 @@ def test_a_profile_shows_kernels_exchanges_and_memory_of_each_worker(cluster: Cl
     assert all(name in str(p) for name in names) and "peak bytes of workers" in str(p)
 
 
-# -- lost workers -----------------------------------------------------------------------------------------------------
-
-
-class Mortal(Virtual):
-    """A virtual cluster that loses a worker at given calls, or when given messages are sent."""
-
-    mortal = True
-
-    def __init__(self, mesh: Mesh) -> None:
-        super().__init__(mesh)
-        self.calls, self.fatal = 0, set[int]()
-        self.host.transport = Leaky(self)
-
-    def dies(self) -> bool:
-        self.calls += 1
-        return self.calls in self.fatal
-
-    def call(self, host: int, method: str, *args: Any) -> Any:
-        if self.dies():
-            self.host.reset(self.hosts[0])  # what it held is gone
-            raise WorkerLost("a test ended it")
-        return super().call(host, method, *args)
-
-
-class Leaky(Mailbox):
-    def __init__(self, cluster: Mortal) -> None:
-        super().__init__()
-        self.cluster = cluster
-
-    def send(self, sender: int, receiver: int, tag: Tag, pieces: Any) -> None:
-        if self.cluster.dies():
-            raise PeerLost("a test ended it")
-        super().send(sender, receiver, tag, pieces)
-
-
-@pytest.fixture
-def mortal() -> Iterator[Mortal]:
-    with tw.session(engine="virtual", workers=3) as made:
-        made.cluster = Mortal(Mesh(3))
-        yield made.cluster
-
-
-def test_a_worker_may_be_lost_at_any_call(mortal: Mortal) -> None:
-    want = jacobi(numpy, 2), conjugate_gradient(numpy)
-    same(jacobi(tw, 2), want[0])  # teaches the plans
-    mortal.calls, before = 0, mortal.counters.predicted_bytes
-    same(jacobi(tw, 2), want[0])
-    count, predicted = mortal.calls, mortal.counters.predicted_bytes - before
-    for fatal in range(1, count + 1):
-        mortal.calls, mortal.fatal = 0, {fatal}
-        before, again = mortal.counters.network_bytes, mortal.counters.replays
-        same(jacobi(tw, 2), want[0])
-        assert mortal.counters.network_bytes - before == predicted
-        reached = mortal.calls >= fatal  # workers are told what to drop when the collector has come by: calls vary
-        assert mortal.counters.replays == again + reached and (reached or fatal > count - mortal.mesh.workers)
-    mortal.calls, mortal.fatal = 0, {20, 61}
-    same(conjugate_gradient(tw), want[1])
-    gc.collect()
-    mortal.sweep()
-    assert not mortal.log and not mortal.log.maker and not any(mortal.host.stored().values())
-
-
-def test_a_lost_worker_reads_its_source_again(mortal: Mortal) -> None:
-    x = from_source(Grown((40, 30), (16, 30)))
-    want = elements((40, 30), "f8")
-    y = tw.evaluate(x * 2)
-    mortal.fatal = {mortal.calls + 1}
-    same(y + x, want * 3)
-    assert mortal.counters.replays == 1
-
-
-def test_a_worker_may_be_lost_while_workers_talk(mortal: Mortal) -> None:
-    want = talking(numpy)
-    same(talking(tw), want)
-    mortal.calls = 0
-    same(talking(tw), want)
-    for fatal in range(1, mortal.calls + 1, 7):
-        mortal.calls, mortal.fatal = 0, {fatal}
-        same(talking(tw), want)
-
-
-def test_a_plan_that_workers_do_not_survive_is_given_up(mortal: Mortal) -> None:
-    x = tw.arange(30.0) + 1
-    tw.evaluate(x)
-    mortal.fatal = set(range(mortal.calls + 1, mortal.calls + 1000))
-    with pytest.raises(TilewiseError, match=f"lost {REVIVALS + 1} times in a row"):
-        (x * 2).compute()
-    mortal.fatal = set()
-    same(x, numpy.arange(30.0) + 1)
-
-
-def test_a_long_loop_needs_no_more_memory_to_replay(mortal: Mortal) -> None:
-    x = tw.asarray(data(64))
-    for _ in range(50):
-        x = x * 0.5 + 1.0
-        tw.evaluate(x)
-    most = 0
-    real = mortal.call
-
-    def watching(*args: Any, **options: Any) -> Any:
-        nonlocal most
-        most = max(most, *map(len, mortal.host.stored().values()))
-        return real(*args, **options)
-
-    mortal.call = watching  # type: ignore[method-assign]
-    mortal.broken = True
-    (x + 0).compute()
-    assert mortal.counters.replays == 1 and most <= 3
-
-
-def test_the_log_keeps_one_copy_of_what_is_sent_again() -> None:
-    log, x = Log(), data(1000)
-    first = log.keep(x)
-    assert first is not x and log.keep(x) is first
-    x[0] = -x[0]
-    second = log.keep(x)
-    assert second is not first and second[0] == x[0] != first[0]
-    del first, second
-    assert not log.copies
+# -- processes that end ------------------------------------------------------------------------------------------------
 
 
 on_actors = pytest.mark.parametrize("cluster", [("ray", 3)], ids=["ray3"], indirect=True)
@@ -643,75 +423,3 @@ def test_threads_of_actors_fit_the_cores(cluster: Any, ray_here: Any) -> None:
     )
     assert set(seen) == {(str(cluster.threads),) * 2}
     assert cluster.threads == 1 or cluster.threads * 3 <= (os.cpu_count() or 1)
-
-
-# -- the door to Ray --------------------------------------------------------------------------------------------------
-
-
-def python(code: str, **env: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **env},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-def test_importing_tilewise_does_not_load_ray() -> None:
-    assert python("import sys, tilewise; print('ray' in sys.modules)") == "False\n"
-
-
-def test_without_ray_the_cure_is_named() -> None:
-    code = """
-import sys
-sys.modules["ray"] = None
-import tilewise as tw
-try:
-    tw.session(engine="ray")
-except tw.TilewiseError as error:
-    print(error)
-"""
-    assert "pip install tilewise[ray]" in python(code)
-
-
-def test_a_ray_of_our_own_is_private_and_leaves_nothing(tmp_path: Any) -> None:
-    pytest.importorskip("ray")
-    code = """
-import os, stat, tilewise as tw
-with tw.session(engine="ray", workers=1) as s:
-    import ray
-    print(float((tw.arange(1e3) * 2).sum()), ray.is_initialized())
-    folder = s.cluster.connection.folder
-    print(ray.get_runtime_context().gcs_address.split(":")[0], oct(os.stat(folder).st_mode & 0o777))
-print(ray.is_initialized(), os.path.exists(folder), os.listdir(os.environ["HOME"]))
-"""
-    clean = "import os\nfor v in ('RAY_AUTH_TOKEN', 'RAY_AUTH_MODE'):\n    os.environ.pop(v, None)"
-    said = python(clean + code, HOME=str(tmp_path))
-    assert said.splitlines() == ["999000.0 True", "127.0.0.1 0o700", "False False []"]
-
-
-def test_no_cluster_at_an_address() -> None:
-    pytest.importorskip("ray")
-    code = """
-import ray, tilewise as tw
-def init(*args, **options):
-    raise ConnectionError("nobody answers")
-ray.init = init
-try:
-    tw.session(engine="ray", address="auto")
-except tw.TilewiseError as error:
-    print(error)
-"""
-    assert "no Ray cluster at 'auto': nobody answers" in python(code)
-
-
-def test_workers_with_other_versions_are_refused() -> None:
-    engine = pytest.importorskip("tilewise.engine.ray")
-    engine.check_versions(engine.versions())
-    with pytest.raises(tw.TilewiseError, match=r"numpy 1\.0 \(here .*same versions on all nodes"):
-        engine.check_versions({**engine.versions(), "numpy": "1.0"})
-    with pytest.raises(tw.TilewiseError, match="tilewise None"):
-        engine.check_versions({"numpy": numpy.__version__})

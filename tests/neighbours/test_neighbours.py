@@ -14,11 +14,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-
-_spec = importlib.util.spec_from_file_location("neighbour_calls", Path(__file__).with_name("calls.py"))
-_calls = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_calls)
-CALLS = _calls.CALLS
+from tests.neighbours import other_calls, pandas_calls, python_calls, science_calls  # noqa: F401  (they enter calls)
+from tests.neighbours.calls import CALLS
 
 ARRAYS = (
     np.array([3.0, 1.0, 2.0, 5.0]),

@@ -18,8 +18,8 @@ from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
 from tilewise.store import files, pool
-from tilewise.store.flat import GAP_BYTES
-from tilewise.store.npy import open_npy
+from tilewise.store.formats.flat import GAP_BYTES
+from tilewise.store.formats.npy import open_npy
 
 NAMES = count(70_000)
 SHAPE, MEMORY = (401, 100), 90_000  # 320,800 bytes

@@ -1,28 +1,17 @@
-"""tw.parfor.analyse on loops with known answers (collection.py)."""
+"""tw.parfor.analyse on loops with known answers (rows/)."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.parfor.collection import (
-    CONTAINERS,
-    ELEMENTS,
-    ITERATORS,
-    LEFT_NAMES,
-    NARROW,
-    NESTS,
-    NUMPY,
-    REDUCTIONS,
-    SCALARS,
-    SETUP,
-    SLICES,
-    VIEWS,
-    WRITES_BY_CALLS,
-)
-from tests.parfor.group_rows import GROUP_ROWS
-from tests.parfor.own_code_rows import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
-from tests.parfor.reduction_rows import APART_ROWS, REDUCTION_ROWS
+from tests.parfor.rows.calls import CONTAINERS, NUMPY, WRITES_BY_CALLS
+from tests.parfor.rows.groups import GROUP_ROWS
+from tests.parfor.rows.names import ITERATORS, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
+from tests.parfor.rows.own_code import GENERATORS, KEYS, OWN_CODE
+from tests.parfor.rows.places import ELEMENTS, NARROW, SLICES, VIEWS
+from tests.parfor.rows.reductions import APART_ROWS, REDUCTION_ROWS
+from tests.parfor.rows.row import SETUP
 from tilewise.errors import ParforError
 from tilewise.parfor.analyse import analyse
 

@@ -19,13 +19,13 @@ from tests.store.toys import Grown, elements
 from tilewise.ir.order import fortran
 from tilewise.store.base import Sink, Source, read_box
 from tilewise.store.checkpoint import BlockSink, BlockSource
-from tilewise.store.flat import FlatRegion, FlatSink, FlatSource
-from tilewise.store.hdf5 import H5Source, new_dataset, open_hdf5
-from tilewise.store.npy import NpySink, open_npy
-from tilewise.store.npz import Packed, open_npz
-from tilewise.store.part import Part
-from tilewise.store.zarr_sink import ZarrRegion, ZarrSink
-from tilewise.store.zarr_store import Place, ZarrSource, open_zarr
+from tilewise.store.formats.flat import FlatRegion, FlatSink, FlatSource
+from tilewise.store.formats.hdf5 import H5Source, new_dataset, open_hdf5
+from tilewise.store.formats.npy import NpySink, open_npy
+from tilewise.store.formats.npz import Packed, open_npz
+from tilewise.store.formats.zarr_sink import ZarrRegion, ZarrSink
+from tilewise.store.formats.zarr_source import Place, ZarrSource, open_zarr
+from tilewise.store.source_slice import Part
 
 Maker = Callable[..., Source]
 FOLDER = tempfile.mkdtemp(prefix="tilewise-stores-")

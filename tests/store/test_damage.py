@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 import tilewise as tw
-from tilewise.store import kinds
+from tilewise.store.formats import kinds
 
 DATA = np.random.default_rng(1).normal(size=(60, 31))
 
@@ -167,7 +167,7 @@ def refuses_after(monkeypatch: pytest.MonkeyPatch, calls: int, code: int) -> Non
 def test_a_full_disk_leaves_what_was_there(
     tmp_path: Path, calls: int, session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tilewise.store.flat.row_chunks.__defaults__", (None, 4096))
+    monkeypatch.setattr("tilewise.store.formats.flat.row_chunks.__defaults__", (None, 4096))
     with tw.session(**session):
         old, new = tw.asarray(DATA), tw.asarray(DATA) * 2
         old.store(tmp_path / "a.npy")

@@ -71,7 +71,7 @@ def test_zarr_replaces_arrays_only(tmp_path: Path, make: Callable[[Path], None])
 
 
 def test_what_comes_while_a_zarr_array_is_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewise.store.zarr_sink import ZarrSink
+    from tilewise.store.formats.zarr_sink import ZarrSink
 
     put, path = ZarrSink.put, tmp_path / "a.zarr"
 

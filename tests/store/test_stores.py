@@ -24,7 +24,7 @@ import tilewise as tw
 from tilewise.layout import box_size
 from tilewise.store import base, files
 from tilewise.store.base import Source
-from tilewise.store.flat import FlatSource
+from tilewise.store.formats.flat import FlatSource
 
 DATA = np.random.default_rng(0).normal(size=(60, 31))
 SUFFIXES = [".npy", ".zarr", ".zarr.zip", ".h5"]
@@ -58,7 +58,7 @@ def read_boxes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(box_size(box))
         whole(source, box, out)
 
-    for module in ("tilewise.store.base", "tilewise.store.part", "tilewise.engine.worker"):
+    for module in ("tilewise.store.base", "tilewise.store.source_slice", "tilewise.engine.worker"):
         monkeypatch.setattr(f"{module}.read_box", counted)
     return sizes
 
@@ -328,8 +328,8 @@ def test_urls_and_secrets(session: Any, tmp_path: Path) -> None:
 
 
 def test_copying_a_file_holds_one_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.store.flat.CHUNK_BYTES", 4096)
-    monkeypatch.setattr("tilewise.store.flat.row_chunks.__defaults__", (None, 4096))
+    monkeypatch.setattr("tilewise.store.formats.flat.CHUNK_BYTES", 4096)
+    monkeypatch.setattr("tilewise.store.formats.flat.row_chunks.__defaults__", (None, 4096))
     np.save(tmp_path / "a.npy", DATA)
     x = tw.open(tmp_path / "a.npy")
     most: list[int] = []

@@ -21,7 +21,7 @@ from tilewise.ir.node import Node
 from tilewise.later import later
 from tilewise.layout import Mesh
 from tilewise.store import files
-from tilewise.store.every import DEFAULT, Due
+from tilewise.store.checkpoint_interval import DEFAULT, Due
 
 if TYPE_CHECKING:
     from tilewise.engine.cluster import Cluster

@@ -15,7 +15,7 @@ from tilewise.ir.node import Node, intern, known_leaf, numbered
 from tilewise.ir.order import strides_of
 from tilewise.ops.views import Arrange, Cut, Window, arrange, unfold, view
 from tilewise.store.base import Source
-from tilewise.store.part import Part
+from tilewise.store.source_slice import Part
 
 MOST_SHARE = 0.5  # of an array: what its slices may come to
 

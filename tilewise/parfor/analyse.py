@@ -20,8 +20,8 @@ from tilewise.errors import ParforError, message
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import ParLoop, Statements
-from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.names import is_parfor
+from tilewise.parfor.walk.places.memory import Memory
 
 _numbers = itertools.count(1)
 # What the walk of a body that is not understood may raise: such a loop is taken to be dependent.

@@ -1,8 +1,8 @@
 """The seams of storage. Source: what a leaf of a graph is read from. Sink: what a result is written to. BlockStore:
 where a worker keeps its blocks. All three take boxes or blocks that others have chosen, and decide nothing themselves.
 
-Implementations: arrays.py (the driver's arrays), part.py (slices of others), flat.py, npy.py, npz.py, zarr_store.py,
-hdf5.py, arrow.py, images.py (files), blocks.py (memory), engine/cluster.py (values that workers hold).
+Implementations: arrays.py (the driver's arrays), source_slice.py (slices of others), formats (files),
+blocks.py (memory), engine/cluster.py (values that workers hold).
 tests/store/test_conformance.py runs on every one of them.
 """
 

@@ -27,8 +27,8 @@ from tilewise.layout import Box
 from tilewise.records import dataclass
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, within
-from tilewise.store.file_sink import FileSink
-from tilewise.store.flat import refuse_objects, row_chunks
+from tilewise.store.formats.file_sink import FileSink
+from tilewise.store.formats.flat import refuse_objects, row_chunks
 
 FORMAT, VERSION = "tilewise checkpoint", 1
 MANIFEST, SUFFIX = "manifest.json", ".blocks"

@@ -23,7 +23,7 @@ from tilewise.ir.order import Order, by_strides, strides_of
 from tilewise.layout import Box, Shard, box_size, overlap, with_interval
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, within
-from tilewise.store.flat import FlatSource, read_runs, row_chunks, write_runs
+from tilewise.store.formats.flat import FlatSource, read_runs, row_chunks, write_runs
 
 _numbers = count(1)
 

@@ -24,7 +24,7 @@ from tilewise.ir.order import by_strides
 from tilewise.store import checkpoint as disk
 from tilewise.store import files
 from tilewise.store.base import Source
-from tilewise.store.every import DEFAULT, Due
+from tilewise.store.checkpoint_interval import DEFAULT, Due
 
 DONE = "iterations done"  # in a manifest: how far a loop is
 

@@ -14,8 +14,8 @@ from tilewise.array.handle import Array, from_source
 from tilewise.errors import StoreError, message
 from tilewise.store.arrays import ArraySource
 from tilewise.store.base import Source
-from tilewise.store.kinds import need
-from tilewise.store.sliced import Sliced
+from tilewise.store.foreign_arrays import Sliced
+from tilewise.store.formats.kinds import need
 
 CHUNK_BYTES = 32 << 20  # of Dask's blocks and Ray's
 

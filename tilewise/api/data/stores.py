@@ -1,6 +1,6 @@
 """Arrays in files. In: paths. Out: Arrays that are read when they are needed; files written from where blocks are.
 
-Loaded when first asked for. What a kind of store needs is behind its door (store/kinds.py).
+Loaded when first asked for. What a kind of store needs is behind its door (store/formats/kinds.py).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from tilewise.array.storing import settle_readers, write
 from tilewise.errors import StoreError, message
 from tilewise.ir.order import by_strides, fortran
 from tilewise.layout import Box
-from tilewise.store import files, kinds
+from tilewise.store import files
 from tilewise.store.base import Sink, Source
-from tilewise.store.flat import FlatRegion, FlatSink, FlatSource, row_chunks
-from tilewise.store.grid import ZARR_CHUNK_BYTES
-from tilewise.store.npy import NpySink, open_npy
-from tilewise.store.npz import open_npz, write_npz
+from tilewise.store.chunks import ZARR_CHUNK_BYTES
+from tilewise.store.formats import kinds
+from tilewise.store.formats.flat import FlatRegion, FlatSink, FlatSource, row_chunks
+from tilewise.store.formats.npy import NpySink, open_npy
+from tilewise.store.formats.npz import open_npz, write_npz
 
 Named = dict[str, Array]  # the arrays of a store that holds several, by name
 COLUMNS = ("parquet", "arrow", "csv")

@@ -20,7 +20,7 @@ from tilewise.ops.views import strided
 from tilewise.store import files
 from tilewise.store.base import Source
 
-flat, kinds = later("tilewise.store.flat"), later("tilewise.store.kinds")
+flat, kinds = later("tilewise.store.formats.flat"), later("tilewise.store.formats.kinds")
 
 
 def opened(x: Any) -> Array | None:

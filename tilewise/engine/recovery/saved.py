@@ -20,7 +20,7 @@ from numpy.lib import format as npy_format
 
 from tilewise.ops.traits.collectives import Parts
 from tilewise.store import checkpoint, files
-from tilewise.store.every import Due
+from tilewise.store.checkpoint_interval import Due
 
 ND = np.ndarray[Any, Any]
 HEAD = struct.Struct("<8sIQ")  # what it is, the checksum and the length of the table

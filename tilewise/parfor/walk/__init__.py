@@ -2,6 +2,6 @@
 
 Out: events.
 
-`values.py` says what is known of a value, `memory.py` where arrays and containers lie, `subscripts.py` and `exprs.py`
-follow expressions, `calls.py` and `library.py` calls, `statements.py` statements; `record.py` keeps what they found.
+`values.py` says what is known of a value, `places/` which memory a name or a subscript is, `exprs.py` follows
+expressions, `calls/` calls, `statements.py` and `loops.py` the rest; `record.py` keeps what they found.
 """

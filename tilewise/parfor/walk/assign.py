@@ -12,10 +12,10 @@ import numpy as np
 from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, Undecided
 from tilewise.parfor.walk.accumulate import Accumulation, accumulation
-from tilewise.parfor.walk.calls import Calls
-from tilewise.parfor.walk.cells import kind_of_numbers
+from tilewise.parfor.walk.calls.call import Calls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
+from tilewise.parfor.walk.places.cells import kind_of_numbers
 from tilewise.parfor.walk.scope import classes_of, runs_when_read, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,

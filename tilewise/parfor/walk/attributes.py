@@ -14,7 +14,7 @@ from tilewise.kernel.dependence.expr import (
     Expr,
     constant,
 )
-from tilewise.parfor.walk import library
+from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.exprs import Exprs
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key

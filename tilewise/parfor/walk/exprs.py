@@ -30,9 +30,9 @@ from tilewise.kernel.dependence.expr import (
     truth,
     var,
 )
-from tilewise.parfor.walk.groups import common_rows, equal_rows, shifted
 from tilewise.parfor.walk.iterate import Iterations
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.places.groups import common_rows, equal_rows, shifted
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.values import (
     ANYTHING,
@@ -75,7 +75,7 @@ MOST_STEPS = 50_000  # expressions of one walk
 
 
 class Exprs(Iterations):
-    """Follows expressions. Calls are in calls.py."""
+    """Follows expressions. Calls are in calls/call.py."""
 
     steps = 0
 

@@ -13,13 +13,13 @@ from tilewise.kernel.dependence.expr import (
     least,
     scale,
 )
-from tilewise.parfor.walk.cells import Cells
 from tilewise.parfor.walk.kept import replace
-from tilewise.parfor.walk.record import endless
-from tilewise.parfor.walk.subscripts import (
+from tilewise.parfor.walk.places.cells import Cells
+from tilewise.parfor.walk.places.subscripts import (
     length_of,
     range_extent,
 )
+from tilewise.parfor.walk.record import endless
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,

@@ -17,8 +17,8 @@ import numpy as np
 from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.places.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.record import Recorder
-from tilewise.parfor.walk.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.values import ANYTHING, NUMBER, Axis, Obj, Val, View, join, narrow_of, narrowed, of_expr
 
 IMMUTABLE = (

@@ -19,7 +19,6 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk.iterate import Iteration
 from tilewise.parfor.walk.kept import inner_nodes, replace
-from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.names import (
     Names,
     anew,
@@ -30,12 +29,13 @@ from tilewise.parfor.walk.names import (
     stale,
     without_inner,
 )
+from tilewise.parfor.walk.places.memory import Memory
+from tilewise.parfor.walk.places.subscripts import (
+    positive_length,
+)
 from tilewise.parfor.walk.record import endless
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.statements import Branches
-from tilewise.parfor.walk.subscripts import (
-    positive_length,
-)
 from tilewise.parfor.walk.values import (
     ANYTHING,
     NUMBER,

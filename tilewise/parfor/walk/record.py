@@ -14,7 +14,7 @@ from typing import Any
 from tilewise.kernel.dependence.access import Access
 from tilewise.kernel.dependence.expr import Expr, Index, Undecided, choose, computed, constant, gather, scale, var
 from tilewise.parfor.walk.kept import replace, text_of
-from tilewise.parfor.walk.memory import Memory
+from tilewise.parfor.walk.places.memory import Memory
 from tilewise.parfor.walk.values import Group, Obj, Val, View, objects
 
 NO_END = float("inf")

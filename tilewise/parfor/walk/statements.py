@@ -12,9 +12,9 @@ from typing import Any
 from tilewise.kernel.dependence.expr import (
     Index,
 )
-from tilewise.parfor.walk import library
 from tilewise.parfor.walk.accumulate import accumulation
 from tilewise.parfor.walk.assign import Assign
+from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.names import Names, assigned, joined
 from tilewise.parfor.walk.values import (
     ANYTHING,

@@ -16,16 +16,16 @@ from tilewise.store.checkpoint import is_checkpoint
 
 # By kind: the module, the library it needs, the extra that brings it.
 MODULES: dict[str, tuple[str, str | None, str | None]] = {
-    "npy": ("tilewise.store.npy", None, None),
-    "npz": ("tilewise.store.npz", None, None),
-    "raw": ("tilewise.store.flat", None, None),
-    "zarr": ("tilewise.store.zarr_store", "zarr", "zarr"),
-    "zarr sink": ("tilewise.store.zarr_sink", "zarr", "zarr"),
-    "hdf5": ("tilewise.store.hdf5", "h5py", "hdf5"),
-    "parquet": ("tilewise.store.arrow", "pyarrow", "arrow"),
-    "arrow": ("tilewise.store.arrow", "pyarrow", "arrow"),
-    "csv": ("tilewise.store.arrow", "pyarrow", "arrow"),
-    "images": ("tilewise.store.images", "PIL", "images"),
+    "npy": ("tilewise.store.formats.npy", None, None),
+    "npz": ("tilewise.store.formats.npz", None, None),
+    "raw": ("tilewise.store.formats.flat", None, None),
+    "zarr": ("tilewise.store.formats.zarr_source", "zarr", "zarr"),
+    "zarr sink": ("tilewise.store.formats.zarr_sink", "zarr", "zarr"),
+    "hdf5": ("tilewise.store.formats.hdf5", "h5py", "hdf5"),
+    "parquet": ("tilewise.store.formats.arrow", "pyarrow", "arrow"),
+    "arrow": ("tilewise.store.formats.arrow", "pyarrow", "arrow"),
+    "csv": ("tilewise.store.formats.arrow", "pyarrow", "arrow"),
+    "images": ("tilewise.store.formats.images", "PIL", "images"),
 }
 SUFFIXES = {
     ".npy": "npy", ".npz": "npz", ".zarr": "zarr", ".zarr.zip": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".he5": "hdf5",

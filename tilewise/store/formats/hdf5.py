@@ -18,9 +18,9 @@ from tilewise.errors import StoreError, message
 from tilewise.layout import Box
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box
-from tilewise.store.file_sink import FileSink, region_lengths
-from tilewise.store.flat import FlatRegion, FlatSink, FlatSource, refuse_objects
-from tilewise.store.grid import check_chunks, grown
+from tilewise.store.chunks import check_chunks, grown
+from tilewise.store.formats.file_sink import FileSink, region_lengths
+from tilewise.store.formats.flat import FlatRegion, FlatSink, FlatSource, refuse_objects
 
 BROKEN = (OSError, RuntimeError, KeyError, ValueError)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.parfor.walk import library
-from tilewise.parfor.walk.library_calls import LibraryCalls
+from tilewise.parfor.walk.calls import library
+from tilewise.parfor.walk.calls.library_calls import LibraryCalls
 from tilewise.parfor.walk.values import ANYTHING, Val, join, may_be_anything, objects
 
 CHOOSING = frozenset("choice permutation permuted".split())  # their results hold what they are given

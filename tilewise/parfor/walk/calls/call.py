@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.parfor.walk import library
+from tilewise.parfor.walk.calls import library
+from tilewise.parfor.walk.calls.library_calls import bound_to
+from tilewise.parfor.walk.calls.random_calls import RandomCalls
 from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.knowns import Alike
-from tilewise.parfor.walk.library_calls import bound_to
-from tilewise.parfor.walk.random_calls import RandomCalls
 from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.values import (
     ANYTHING,

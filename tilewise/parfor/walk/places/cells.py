@@ -18,14 +18,14 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
-from tilewise.parfor.walk.record import unknown
-from tilewise.parfor.walk.scope import Walk
-from tilewise.parfor.walk.subscripts import (
+from tilewise.parfor.walk.places.subscripts import (
     Part,
     Slice,
     subscript_view,
     wrapped,
 )
+from tilewise.parfor.walk.record import unknown
+from tilewise.parfor.walk.scope import Walk
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,

@@ -15,7 +15,7 @@ from numpy.lib import format as npy_format
 from tilewise.errors import StoreError, message
 from tilewise.ir.order import Order, fortran
 from tilewise.store import files
-from tilewise.store.flat import FlatSink, FlatSource, refuse_objects
+from tilewise.store.formats.flat import FlatSink, FlatSource, refuse_objects
 
 
 def open_npy(path: Any) -> FlatSource:

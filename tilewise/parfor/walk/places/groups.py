@@ -15,8 +15,8 @@ import numpy as np
 
 from tilewise.kernel.dependence.expr import Expr, computed, constant, gather, greatest
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.places.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.record import Recorder
-from tilewise.parfor.walk.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.values import Group, Val, objects
 
 

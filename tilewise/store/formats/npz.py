@@ -20,8 +20,8 @@ from tilewise.ir.order import Order
 from tilewise.layout import Box
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, within
-from tilewise.store.flat import FlatSource, refuse_objects
-from tilewise.store.npy import head, read_head
+from tilewise.store.formats.flat import FlatSource, refuse_objects
+from tilewise.store.formats.npy import head, read_head
 
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError)  # what is said of damaged archives
 PIECE_BYTES = 1 << 20  # that are read together to look at a checksum

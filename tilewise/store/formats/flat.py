@@ -21,7 +21,7 @@ from tilewise.ir.order import Order, strides_of
 from tilewise.layout import Box
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box
-from tilewise.store.file_sink import FileSink, region_lengths
+from tilewise.store.formats.file_sink import FileSink, region_lengths
 
 CHUNK_BYTES = 8 << 20  # of a read: large enough that the disk, not the call, decides how long it takes
 COPIED_BYTES = 256 << 10  # at a time, of what lies in memory otherwise than in the file

@@ -18,14 +18,14 @@ from tilewise.kernel.dependence.expr import (
     least,
     truth,
 )
-from tilewise.parfor.walk import library
-from tilewise.parfor.walk.functions import Functions, source_of
-from tilewise.parfor.walk.groups import counted, positions_of
+from tilewise.parfor.walk.calls import library
+from tilewise.parfor.walk.calls.functions import Functions, source_of
 from tilewise.parfor.walk.kept import replace
-from tilewise.parfor.walk.scope import classes_of, may_run
-from tilewise.parfor.walk.subscripts import (
+from tilewise.parfor.walk.places.groups import counted, positions_of
+from tilewise.parfor.walk.places.subscripts import (
     length_of,
 )
+from tilewise.parfor.walk.scope import classes_of, may_run
 from tilewise.parfor.walk.values import (
     ANYTHING,
     FLOAT,

@@ -1,6 +1,6 @@
 """What functions of libraries do to their arguments. In: a function. Out: what it reads, writes, and what it returns.
 
-A family is a table. Functions that are in none are followed by their source (calls.py) or, without one, taken to order
+A family is a table. Functions that are in none are followed by their source (call.py) or, without one, taken to order
 the iterations.
 """
 

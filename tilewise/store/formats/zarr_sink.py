@@ -28,10 +28,10 @@ from tilewise.errors import StoreError, message
 from tilewise.layout import Box
 from tilewise.store import files
 from tilewise.store.base import ND, BoxError
-from tilewise.store.file_sink import FileSink, region_lengths
-from tilewise.store.flat import refuse_objects, row_chunks
-from tilewise.store.grid import ZARR_CHUNK_BYTES, check_chunks
-from tilewise.store.zarr_store import BROKEN, COMPLETE, Place, ZarrSource
+from tilewise.store.chunks import ZARR_CHUNK_BYTES, check_chunks
+from tilewise.store.formats.file_sink import FileSink, region_lengths
+from tilewise.store.formats.flat import refuse_objects, row_chunks
+from tilewise.store.formats.zarr_source import BROKEN, COMPLETE, Place, ZarrSource
 
 
 class ZarrSink(FileSink):

@@ -1,11 +1,11 @@
 """Accumulations of all kinds, and things that are told apart through objects and index arrays, with known answers.
 
-In: nothing. Out: rows as in collection.py.
+In: nothing. Out: rows as in row.py.
 """
 
 from __future__ import annotations
 
-from tests.parfor.collection import body, no, yes
+from tests.parfor.rows.row import body, no, yes
 
 THINGS = """
 import collections

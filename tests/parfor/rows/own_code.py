@@ -1,11 +1,11 @@
 """Loops with generators, keys that are tuples, and code that runs where none is called, with known answers.
 
-In: nothing. Out: rows as in collection.py.
+In: nothing. Out: rows as in row.py.
 """
 
 from __future__ import annotations
 
-from tests.parfor.collection import body, no, yes
+from tests.parfor.rows.row import body, no, yes
 
 THINGS = """
 import functools

@@ -1,8 +1,8 @@
-"""Loops over groups of rows, with known answers. In: nothing. Out: rows as in collection.py."""
+"""Loops over groups of rows, with known answers. In: nothing. Out: rows as in row.py."""
 
 from __future__ import annotations
 
-from tests.parfor.collection import body, no, yes
+from tests.parfor.rows.row import body, no, yes
 
 LABELS = """
 lab = np.array([0, 1, 2, 0, 1, 2, 2, 1, 5, -1]); small = lab.astype(np.int8); P = np.zeros(10); Q = np.ones((10, 3))

@@ -23,9 +23,9 @@ from tilewise.errors import StoreError, message
 from tilewise.layout import Box
 from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, cut_at_chunks, within
-from tilewise.store.flat import refuse_objects
-from tilewise.store.grid import grown
-from tilewise.store.zarr_chunks import decoder
+from tilewise.store.chunks import grown
+from tilewise.store.formats.flat import refuse_objects
+from tilewise.store.formats.zarr_chunks import decoder
 
 COMPLETE = "tilewise_complete"  # an attribute: every chunk was written, so that one that is missing was lost
 URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")

@@ -1,0 +1,82 @@
+"""The door to Ray: loaded when asked for, private, gone afterwards; errors name a cure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+
+
+def python(code: str, **env: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **env},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_importing_tilewise_does_not_load_ray() -> None:
+    assert python("import sys, tilewise; print('ray' in sys.modules)") == "False\n"
+
+
+def test_without_ray_the_cure_is_named() -> None:
+    code = """
+import sys
+sys.modules["ray"] = None
+import tilewise as tw
+try:
+    tw.session(engine="ray")
+except tw.TilewiseError as error:
+    print(error)
+"""
+    assert "pip install tilewise[ray]" in python(code)
+
+
+def test_a_ray_of_our_own_is_private_and_leaves_nothing(tmp_path: Any) -> None:
+    pytest.importorskip("ray")
+    code = """
+import os, stat, tilewise as tw
+with tw.session(engine="ray", workers=1) as s:
+    import ray
+    print(float((tw.arange(1e3) * 2).sum()), ray.is_initialized())
+    folder = s.cluster.connection.folder
+    print(ray.get_runtime_context().gcs_address.split(":")[0], oct(os.stat(folder).st_mode & 0o777))
+print(ray.is_initialized(), os.path.exists(folder), os.listdir(os.environ["HOME"]))
+"""
+    clean = "import os\nfor v in ('RAY_AUTH_TOKEN', 'RAY_AUTH_MODE'):\n    os.environ.pop(v, None)"
+    said = python(clean + code, HOME=str(tmp_path))
+    assert said.splitlines() == ["999000.0 True", "127.0.0.1 0o700", "False False []"]
+
+
+def test_no_cluster_at_an_address() -> None:
+    pytest.importorskip("ray")
+    code = """
+import ray, tilewise as tw
+def init(*args, **options):
+    raise ConnectionError("nobody answers")
+ray.init = init
+try:
+    tw.session(engine="ray", address="auto")
+except tw.TilewiseError as error:
+    print(error)
+"""
+    assert "no Ray cluster at 'auto': nobody answers" in python(code)
+
+
+def test_workers_with_other_versions_are_refused() -> None:
+    engine = pytest.importorskip("tilewise.engine.ray")
+    engine.check_versions(engine.versions())
+    with pytest.raises(tw.TilewiseError, match=r"numpy 1\.0 \(here .*same versions on all nodes"):
+        engine.check_versions({**engine.versions(), "numpy": "1.0"})
+    with pytest.raises(tw.TilewiseError, match="tilewise None"):
+        engine.check_versions({"numpy": numpy.__version__})
