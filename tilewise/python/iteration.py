@@ -11,8 +11,10 @@ from tilewise.python.types import LENGTH, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, lists, values
+from tilewise.python import values
 from tilewise.python.arrays import elementwise, subscripts
+from tilewise.python.containers import lists
+from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import builtin_functions
 
 

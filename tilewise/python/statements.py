@@ -17,9 +17,11 @@ from tilewise.kernel.program.ir import (
     Set,
     Var,
 )
-from tilewise.python import calls, conditions, iteration, lists, raising, refine, values
+from tilewise.python import conditions, iteration, raising, refine, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value
+from tilewise.python.containers import lists
+from tilewise.python.functions import calls
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead

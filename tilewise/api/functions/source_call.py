@@ -30,10 +30,10 @@ from tilewise.kernel.program import raised as kept
 from tilewise.kernel.program.ir import HOST, Dim, Program, Return, View
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.kernel.program.walk import statements
-from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.host import state
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
 from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
 

@@ -18,8 +18,9 @@ from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Lst, Num, ints, 
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import calls, values
+from tilewise.python import values
 from tilewise.python.arrays import elementwise
+from tilewise.python.functions import calls
 from tilewise.python.standard import sequences
 
 _HARMLESS = frozenset("len abs float int bool range min max print".split())
