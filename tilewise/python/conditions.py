@@ -15,7 +15,9 @@ from tilewise.python.types import PY_BOOL, Num, key, merge
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, values
+from tilewise.python import values
+from tilewise.python.functions import calls
+from tilewise.python.scalars import arithmetic, stored
 
 
 def test(lo: Statements, node: ast.expr) -> Expr:
@@ -215,7 +217,7 @@ def _same_stored(lo: Statements, x: Scalar, y: Scalar) -> bool:
         raises = lo.stored_as[:1] in ("", "u") and dtype[0] in "iu" and dtype != lo.stored_as  # Python's only
         if raises and any(v.t.py and not (v.t.lo >= 0 and v.t.hi < 128) for v in (x, y)):
             return False
-    return dtype == lo.stored_as or (arithmetic.holds(x, dtype) and arithmetic.holds(y, dtype))
+    return dtype == lo.stored_as or (stored.holds(x, dtype) and stored.holds(y, dtype))
 
 
 def _no_number(v: Value | None) -> bool:

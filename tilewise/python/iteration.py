@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import INT, Const, Expr, Fail, If
-from tilewise.python.build import Array, Lazy, List, Scalar, Sequence_, Tuple, Value, compare, element, pick
+from tilewise.python.build import Array, Lazy, List, Scalar, Sequence_, Tuple, Value, compare, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LENGTH, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, lists, values
+from tilewise.python import values
 from tilewise.python.arrays import elementwise, subscripts
+from tilewise.python.containers import columns, lists
+from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import builtin_functions
 
 
@@ -36,10 +38,10 @@ def iterated(lo: Statements, found: Value, line: int) -> Any:
         return _iterated_sequence(lo, found, line)
     if isinstance(found, List):
         count = Scalar(ints(0, LENGTH), lo.b.keep(lists.length(found).e))
-        shown = cast(Array, lo.settled(lists.shown_in(lo, found, line), line))
+        shown = [cast(Array, lo.settled(a, line)).name for a in lists.shown_in(lo, found, line)]
         t = found.t.item or Num(False, "float64")
         zero, one = arithmetic.constant(0), arithmetic.constant(1)
-        return zero, count, one, lambda at: Scalar(t, element(shown.name, t.dtype, [at.e]))
+        return zero, count, one, lambda at: columns.read(lo, shown, t, at.e)
     if isinstance(found, Lazy):
         found = elementwise.materialised(lo, found, line)
     if isinstance(found, Array):

@@ -22,8 +22,9 @@ from tilewise.kernel.program.ir import (
     Stmt,
     Var,
 )
-from tilewise.python import iteration, lists, refine, values
+from tilewise.python import iteration, refine, values
 from tilewise.python.build import Scalar, Tuple, compare, negate
+from tilewise.python.containers import lists
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.statements import Statements

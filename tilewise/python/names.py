@@ -17,10 +17,11 @@ from tilewise.kernel.program.ir import (
     Stmt,
     Var,
 )
-from tilewise.python import arithmetic, lists
 from tilewise.python.arrays import elementwise
 from tilewise.python.build import Array, Builder, Lazy, List, Scalar, Sequence_, Slice, Static, Tuple, Value, compare
+from tilewise.python.containers import lists
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, LoopFrame, Scope
 from tilewise.python.types import UNBOUND, Arr, Env, Lst, Num, Obj, Tup, Type, Unbound, join
 

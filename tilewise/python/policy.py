@@ -10,8 +10,8 @@ import ast
 from functools import lru_cache
 from types import CodeType, FunctionType
 
+from tilewise.python.functions.source import parsed
 from tilewise.python.refuse import Refused
-from tilewise.python.source import parsed
 
 ITERATORS = frozenset(("enumerate", "zip", "reversed"))
 

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel.program import ir
-from tilewise.python import arithmetic, calls, recursion, values
+from tilewise.python import values
 from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
 from tilewise.python.finish import finished, with_functions
+from tilewise.python.functions import calls, recursion
+from tilewise.python.functions.recursion import Functions, Recursive
+from tilewise.python.functions.signatures import locals_of, matched
+from tilewise.python.functions.source import tree_of
 from tilewise.python.lower import Lower
-from tilewise.python.recursion import Functions, Recursive
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, Scope
-from tilewise.python.signatures import locals_of, matched
-from tilewise.python.source import tree_of
 from tilewise.python.types import PY_FLOAT, SMALL, Arr, Num, ints
 
 GENERATOR = 0x2A0  # flags of code: generators, coroutines

@@ -17,13 +17,15 @@ from tilewise.kernel.program.ir import (
     Set,
     Var,
 )
-from tilewise.python import calls, conditions, iteration, lists, raising, refine, values
+from tilewise.python import conditions, iteration, raising, refine, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value
+from tilewise.python.containers import columns, lists
+from tilewise.python.functions import calls
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
-from tilewise.python.types import Arr, Env, Obj, join
+from tilewise.python.types import PY_FLOAT, Arr, Env, Obj, join
 
 Result = TypeVar("Result")
 
@@ -286,9 +288,8 @@ class Statements(Names):
         if isinstance(value, List):
             if self.scope.returns is None and self.inner:
                 raise Refused("a list from a function that calls itself", line, "Return an array")
-            shown = lists.shown_in(self, value, line)
-            leaves.append(shown.name)
-            return ("list", value.t.item is None or value.t.item.py, shown.t.dtype)
+            leaves += [shown.name for shown in lists.shown_in(self, value, line)]
+            return ("list", columns.structure(value.t.item or PY_FLOAT))
         if isinstance(value, Static):
             return ("object", Obj(value.value))
         raise Refused(f"a result that is {what(value)}", line)

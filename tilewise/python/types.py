@@ -60,9 +60,9 @@ class Tup:
 
 @dataclass(frozen=True)
 class Lst:
-    """A list of numbers of one type (None: it is empty), by the place where it is made."""
+    """A list of numbers or tuples of one type (None: it is empty), by the place where it is made."""
 
-    item: Num | None
+    item: Num | Tup | None
     place: str
 
     def __str__(self) -> str:

@@ -19,10 +19,13 @@ from tilewise.python.types import PY_BOOL, Obj
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, lists
+from tilewise.python import conditions
 from tilewise.python.arrays import attributes, elementwise, subscripts
+from tilewise.python.containers import lists
+from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
+from tilewise.python.scalars import arithmetic
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",

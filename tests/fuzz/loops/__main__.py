@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import tilewise as tw
 from tests.fuzz.loops.case import Case
 from tests.fuzz.loops.check import Failure, check, refusal
 from tests.fuzz.loops.generate import generate
 from tests.fuzz.loops.isolate import Send, isolated
-from tests.fuzz.loops.settings import Setting, all_settings, settings_of
+from tests.fuzz.loops.settings import Setting, all_settings, cheaply, settings_of
 from tests.fuzz.loops.shrink import shrink
 
 BATCH = 50  # cases in one process
@@ -33,26 +35,27 @@ class Tally:
     cases: int = 0
 
 
-def failure_of(case: Case, settings: dict[str, Setting], seconds: float) -> Failure | None:
-    """The failure of a case in a process of its own."""
+def failure_of(case: Case, settings: dict[str, Setting], number: int, options: Any) -> Failure | None:
+    """The failure of a case in a process of its own, compiled as that of this number was."""
 
     def work(send: Send) -> None:
-        send(check(case, settings))
+        with cheaply(number, options.good):
+            send(check(case, settings))
 
-    sent, end = isolated(work, seconds)
+    sent, end = isolated(work, options.limit)
     return sent[0] if sent else Failure(end, "")
 
 
-def minimal(case: Case, found: Failure, seconds: float, limit: float) -> tuple[Case, Failure]:
+def minimal(number: int, found: Failure, options: Any) -> tuple[Case, Failure]:
     """A small case with the same kind of failure."""
     settings = {k: v for k, v in all_settings().items() if k == found.setting} or all_settings()
 
     def fails(smaller: Case) -> bool:
-        other = failure_of(smaller, settings, limit)
+        other = failure_of(smaller, settings, number, options)
         return other is not None and other.kind == found.kind
 
-    small = shrink(case, fails, seconds)
-    return small, failure_of(small, settings, limit) or found
+    small = shrink(generate(number), fails, options.shrink)
+    return small, failure_of(small, settings, number, options) or found
 
 
 def batch(cases: range, options: Any, tally: Tally) -> tuple[int, Failure] | None:
@@ -62,7 +65,8 @@ def batch(cases: range, options: Any, tally: Tally) -> tuple[int, Failure] | Non
         for number in cases:
             case = generate(number)
             send(number)
-            found = check(case, settings_of(number) if not options.every else all_settings())
+            with cheaply(number, options.good):
+                found = check(case, settings_of(number) if not options.every else all_settings())
             send((found, "" if found or not options.strict else refusal(case)))
             if found:
                 return
@@ -86,9 +90,16 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=40.0, help="seconds for shrinking one failure")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds after which a case hangs")
     parser.add_argument("--every", action="store_true", help="every case under every setting")
+    parser.add_argument("--good", action="store_true", help="all of LLVM's passes for every case")
     parser.add_argument("--strict", action="store_true", help="count what is refused under strict=True")
     parser.add_argument("--show", action="store_true", help="print the cases instead")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, tw.config(cache_dir=folder):  # not the user's
+        return run(options)
+
+
+def run(options: Any) -> int:
+    """All cases; 1 if one has failed."""
     at, end = options.seed, options.seed + options.cases
     if options.show:
         for number in range(at, end):
@@ -100,7 +111,7 @@ def main() -> int:
         at = min(at + BATCH, end) if bad is None else bad[0] + 1
         if bad is not None:
             tally.failures[bad[1].kind] += 1
-            small, found = minimal(generate(bad[0]), bad[1], options.shrink, options.limit)
+            small, found = minimal(*bad, options)
             print(f"\n=== case {bad[0]}: {found}\n{small.script(found.calls)}", flush=True)
     taken = time.monotonic() - start
     print(f"\n{tally.cases} cases in {taken:.0f} s, {tally.failures.total()} failures {dict(tally.failures)}")

@@ -1,8 +1,11 @@
 """The settings a case is compiled under. In: a case's number. Out: named contexts.
 
-Every case is run with one thread; three threads (for every loop that may have them, however short), the interpreter of
-the loop language, programs in parts and those without the passes that change them are taken in turn. A compiler with
+Every case is run with one thread, with three (for every loop that may have them, however short), and by the interpreter
+of the loop language; as a long program, in parts, or without the passes that change programs, in turn. A compiler with
 more settings adds them here.
+
+Most of a case's time would be compiling. What the settings of a case share (types, passes) is done once for it, and
+LLVM's passes run for one case in four; the others take the code as it is emitted, quickly translated.
 """
 
 from __future__ import annotations
@@ -14,10 +17,15 @@ from typing import Any
 
 import tilewise as tw
 from tilewise import tuning
+from tilewise.api.functions import source_call
+from tilewise.backend.llvm.compile import compiler
 from tilewise.backend.llvm.program import outline
 from tilewise.kernel.program.optimise import NAMES
 
 Setting = Callable[[], AbstractContextManager[Any]]
+GOOD = 8  # two of so many cases are compiled by all of LLVM's passes
+_PASSES = '"passes"="standard"'  # the attribute of functions that they run on
+_object_code = compiler.object_code
 
 
 def _config(**values: Any) -> Setting:
@@ -42,6 +50,44 @@ def _in_parts() -> Iterator[None]:
         outline.LONG, outline.PART = kept
 
 
+def _quick_code(module: str, cpu: str = "", triple: str = "") -> bytes:
+    return _object_code(module.replace(_PASSES, ""), cpu, triple, compiler.QUICK)
+
+
+def _once(f: Callable[..., Any], key: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that gives the same again for what has the same key, exceptions included."""
+    known: dict[Any, Any] = {}
+
+    def once(*args: Any) -> Any:
+        k = key(*args)
+        if k not in known:
+            try:
+                known[k] = (f(*args), None)
+            except Exception as error:
+                known[k] = (None, error)
+        made, error = known[k]
+        if error is not None:
+            raise error.with_traceback(None)
+        return made
+
+    return once
+
+
+@contextmanager
+def cheaply(case: int, whole: bool = False) -> Iterator[None]:
+    """For all settings of one case: nothing is done twice. `whole`: with all of LLVM's passes, whichever it is."""
+    kept = source_call.specialise, source_call.optimised
+    # Functions of a case are made anew for every setting, from the same source.
+    source_call.specialise = _once(kept[0], lambda f, args, options, guards, apart: (repr((args, options)), apart))
+    source_call.optimised = _once(kept[1], lambda program, off: (id(program.body), program.apart, off))
+    compiler.object_code = _object_code if whole or case % GOOD < 2 else _quick_code
+    try:
+        yield
+    finally:
+        source_call.specialise, source_call.optimised = kept
+        compiler.object_code = _object_code
+
+
 def all_settings() -> dict[str, Setting]:
     """Every setting there is."""
     return {
@@ -54,8 +100,7 @@ def all_settings() -> dict[str, Setting]:
 
 
 def settings_of(case: int) -> dict[str, Setting]:
-    """The first one, and another in turn."""
+    """Those that are cheap for every case, and one of the others in turn."""
     found = all_settings()
-    names = list(found)
-    chosen = [names[0], names[1 + case % (len(names) - 1)]]
-    return {name: found[name] for name in chosen}
+    dear = ["in parts", "without passes"][case % 2]
+    return {name: found[name] for name in ("1 thread", "3 threads", "interpreted", dear)}

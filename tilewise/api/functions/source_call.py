@@ -30,10 +30,10 @@ from tilewise.kernel.program import raised as kept
 from tilewise.kernel.program.ir import HOST, Dim, Program, Return, View
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.kernel.program.walk import statements
-from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.host import state
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
 from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
@@ -371,7 +371,8 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
             parts.append(one)
         return (lambda values, leaves: tuple([p(values, leaves) for p in parts])), at
     if kind == "list":
-        return (lambda values, leaves: values[at].tolist() if structure[1] else list(values[at])), at + 1
+        items, end = _column(structure[1], at)
+        return (lambda values, leaves: items(values)), end
     if kind == "object":
         value = structure[1].value
         return (lambda values, leaves: value), at
@@ -391,6 +392,19 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
         return from_buffer(found.copy() if _shown(found) else found) if ours else found
 
     return array, at + 1
+
+
+def _column(structure: Any, at: int) -> tuple[Callable[[Sequence[Any]], list[Any]], int]:
+    """What makes the items of a container of its columns."""
+    if structure[0] == "tuple":
+        parts = []
+        for s in structure[1:]:
+            one, at = _column(s, at)
+            parts.append(one)
+        return (lambda values: list(zip(*[p(values) for p in parts], strict=True))), at
+    if structure[0] == "py":
+        return (lambda values: values[at].tolist()), at + 1
+    return (lambda values: list(values[at])), at + 1
 
 
 def _shown(found: Any) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.handle import Array
+from tilewise.python.functions.source import tree_of
 from tilewise.python.refuse import Refused
-from tilewise.python.source import tree_of
 
 OPERATION_SECONDS = 60e-9  # of Python's interpreter: an operator, a subscript, an assignment
 CALL_SECONDS = 500e-9  # of a function

@@ -27,8 +27,8 @@ from tilewise.parfor.reductions.late import with_notes
 from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.walk.names import is_parfor
+from tilewise.python.functions.source import keep_tree
 from tilewise.python.refuse import Refused
-from tilewise.python.source import keep_tree
 
 TASKS_PER_WORKER = 64  # between two tasks threads look whether they are to stop
 FIRST, LAST, ELEMENTS = "_tw_first", "_tw_last", "_tw_elements"

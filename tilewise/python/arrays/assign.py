@@ -17,8 +17,8 @@ from tilewise.python.types import Arr
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic
 from tilewise.python.arrays import attributes, elementwise
+from tilewise.python.scalars import arithmetic, stored
 
 
 def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
@@ -26,7 +26,7 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
     if isinstance(value, Tuple):
         value = attributes.from_tuple(lo, value, target.t.dtype, line)
     if isinstance(value, Scalar):
-        held = lo.b.keep(arithmetic.stored(lo.b, value, target.t.dtype, line))
+        held = lo.b.keep(stored.stored(lo.b, value, target.t.dtype, line))
         elementwise.loops(
             lo,
             elementwise.shape_of(target),

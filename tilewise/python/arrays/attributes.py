@@ -14,8 +14,9 @@ from tilewise.python.types import LENGTH, Arr, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls
 from tilewise.python.arrays import elementwise
+from tilewise.python.functions import calls
+from tilewise.python.scalars import arithmetic, stored
 
 
 def attribute(lo: Statements, v: Array | Lazy, name: str, line: int) -> Value:
@@ -70,7 +71,7 @@ def from_tuple(lo: Statements, v: Tuple, dtype: str | None, line: int) -> Array:
         dtype = np.result_type(*kinds).name
     made = elementwise.allocated(lo, Arr(dtype, len(shape)), [Const(INT, n) for n in shape], False, line)
     for at, s in zip(np.ndindex(*shape), numbers, strict=True):
-        value = arithmetic.stored(lo.b, s, dtype, line)
+        value = stored.stored(lo.b, s, dtype, line)
         lo.b.emit(Store(made.name, tuple(Const(INT, i) for i in at), value, (-1,) * len(at)))
     return made
 

@@ -14,8 +14,8 @@ from tilewise.python.types import LENGTH, Arr, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic
 from tilewise.python.arrays import assign
+from tilewise.python.scalars import arithmetic
 
 
 def shape_of(v: Array | Lazy) -> tuple[Expr, ...]:

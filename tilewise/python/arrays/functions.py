@@ -33,9 +33,12 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, lists, values
+from tilewise.python import conditions, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
+from tilewise.python.containers import lists
+from tilewise.python.functions import calls
 from tilewise.python.host import library as host_library
+from tilewise.python.scalars import arithmetic, stored
 from tilewise.python.standard import builtin_functions
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
@@ -140,7 +143,7 @@ def _converted(lo: Statements, dtype: str, args: list[Value], line: int) -> Valu
             lo, lambda s: Scalar(Num(False, dtype), arithmetic.cast(s.e, dtype)), dtype, (args[0],), line
         )
     s = values.scalar(lo, args[0], line)
-    return Scalar(Num(False, dtype), arithmetic.converted(lo.b, s, dtype, line))
+    return Scalar(Num(False, dtype), stored.converted(lo.b, s, dtype, line))
 
 
 def shape_given(lo: Statements, found: Value, line: int) -> list[Expr]:

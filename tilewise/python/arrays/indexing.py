@@ -18,9 +18,9 @@ from tilewise.python.types import Arr
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic
 from tilewise.python.arrays import elementwise
 from tilewise.python.host import calling
+from tilewise.python.scalars import arithmetic, stored
 
 
 def by_mask(lo: Statements, base: Array, mask: Array | Lazy, line: int) -> Array:
@@ -50,7 +50,7 @@ def put_by_mask(lo: Statements, base: Array, index: tuple[Value, ...], value: Va
     if not isinstance(mask, Array | Lazy) or mask.t.dtype != "bool":
         raise Refused("an assignment by arrays of subscripts", line, "Write it as a loop")
     if isinstance(value, Scalar):
-        held = lo.b.keep(arithmetic.converted(lo.b, value, base.t.dtype, line))
+        held = lo.b.keep(stored.converted(lo.b, value, base.t.dtype, line))
         chosen = _held(lo, base, mask, line)
         rest = elementwise.shape_of(base)[mask.t.rank :]
 

@@ -16,8 +16,9 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, values
+from tilewise.python import values
 from tilewise.python.arrays import assign, attributes, elementwise, functions
+from tilewise.python.scalars import arithmetic
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.python.build import Array, Scalar, Tuple, Value
+from tilewise.python.functions.source import tree_of
 from tilewise.python.refuse import Refused
-from tilewise.python.source import tree_of
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements

@@ -28,8 +28,11 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, lists, values
+from tilewise.python import values
 from tilewise.python.arrays import assign, elementwise, indexing
+from tilewise.python.containers import lists
+from tilewise.python.functions import calls
+from tilewise.python.scalars import arithmetic, stored
 
 NEW = object()
 
@@ -267,9 +270,9 @@ def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value
         return
     parts = _expanded(base.t.rank, index, line)
     if len([p for p in parts if isinstance(p, Scalar)]) == base.t.rank == len(parts):
-        into = arithmetic.stored
+        into = stored.stored
         if isinstance(value, Array | Lazy) and value.t.rank == 0:
-            into, value = arithmetic.converted, values.scalar(lo, value, line)
+            into, value = stored.converted, values.scalar(lo, value, line)
         if not isinstance(value, Scalar):
             raise Refused("an array as one element", line)
         at = tuple(calls.whole(lo, p, line).e for p in parts)

@@ -22,8 +22,8 @@ from tilewise.python.types import LEAST, MOST, PY_INT, Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic
 from tilewise.python.arrays import elementwise
+from tilewise.python.scalars import arithmetic
 
 LEN = 2  # of all axes of samples
 

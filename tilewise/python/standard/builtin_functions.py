@@ -27,10 +27,13 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, lists, values
+from tilewise.python import conditions, values
 from tilewise.python.arrays import elementwise, functions
+from tilewise.python.containers import lists
+from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
+from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import sequences, written
 
 

@@ -14,8 +14,9 @@ from tilewise.python.types import PY_BOOL, PY_FLOAT, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls
+from tilewise.python.functions import calls
 from tilewise.python.host import calling
+from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import builtin_functions, written
 
 _LIBM = frozenset(

@@ -15,8 +15,10 @@ from tilewise.python.types import Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, values
+from tilewise.python import values
 from tilewise.python.arrays import elementwise
+from tilewise.python.functions import calls
+from tilewise.python.scalars import arithmetic
 
 
 def added_up(lo: Statements, found: Value, start: Value, line: int) -> Value:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
 
 Kind = type | np.dtype[Any]  # bool, int, float, complex: Python's numbers; a dtype: NumPy's
 DTYPES: dict[type, np.dtype[Any]] = {k: np.dtype(k) for k in (bool, int, float, complex)}

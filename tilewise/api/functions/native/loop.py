@@ -22,9 +22,9 @@ from tilewise.backend import host_backend, threads
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program.ir import HOST, Program
-from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
 from tilewise.python.specialise import ArraySpec, Specialised, specialise
 from tilewise.records import dataclass
 

@@ -22,9 +22,9 @@ from tilewise.array.schedule import policy
 from tilewise.ops.elementwise import broadcast
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
-from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
 
 DTypes = tuple[np.dtype[Any], ...]
 MANY_CALLS = 1 << 14  # by Python they take about as long as compiling

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, Fail, If, Op
-from tilewise.python import arithmetic
 from tilewise.python.build import Builder, Scalar, compare, either
 from tilewise.python.refuse import Refused
+from tilewise.python.scalars import arithmetic
 from tilewise.python.types import LEAST, MOST, PY_COMPLEX, PY_FLOAT, ints
 
 MOST_PRODUCTS = 100  # Python and NumPy multiply complex numbers up to this exponent

@@ -21,8 +21,9 @@ from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import calls, values
+from tilewise.python import values
 from tilewise.python.finish import finished
+from tilewise.python.functions import calls
 
 MOST_LOOKS = 12  # at a function, before its results count as unstable
 MOST_FUNCTIONS = 64

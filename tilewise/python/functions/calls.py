@@ -28,17 +28,20 @@ from tilewise.python.build import (
     Tuple,
     Value,
 )
+from tilewise.python.functions.source import tree_of
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
-from tilewise.python.source import tree_of
 from tilewise.python.types import MOST, Num, ints, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, lists, recursion, signatures, values
+from tilewise.python import values
 from tilewise.python.arrays import functions
+from tilewise.python.containers import lists
+from tilewise.python.functions import recursion, signatures
 from tilewise.python.host import library as host_library
 from tilewise.python.host import state
+from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import builtin_functions, math_functions, sequences, written
 
 DEEPEST = 12  # calls inside of each other

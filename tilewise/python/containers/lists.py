@@ -1,8 +1,8 @@
-"""Lists of numbers of one type. In: literals, comprehensions, methods. Out: values, kept in arrays that grow.
+"""Lists of numbers, or of tuples of them, of one type. In: literals, comprehensions, methods. Out: arrays that grow.
 
-A list is known by the place where it is made: an array with room for more, and a length. Names are references to the
-place, so all of them see what one of them appends. Where a list is made again while another name still has the last one
-of that place, the function is refused.
+A list is known by the place where it is made: arrays with room for more (columns.py), and a length. Names are
+references to the place, so all of them see what one of them appends. Where a list is made again while another name
+still has the last one of that place, the function is refused.
 """
 
 from __future__ import annotations
@@ -10,43 +10,39 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Fail, If, Op, Set, Span, Store, Var, View
-from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, element, mul, sub
+from tilewise.kernel.program.ir import INT, Const, Dim, Fail, If, Op, Set, Span, Var, View
+from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, sub
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
-from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Lst, Num, ints, key
+from tilewise.python.types import LENGTH, Arr, Lst, Tup, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import calls, values
 from tilewise.python.arrays import elementwise
+from tilewise.python.containers import columns
+from tilewise.python.functions import calls
 from tilewise.python.standard import sequences
 
 _HARMLESS = frozenset("len abs float int bool range min max print".split())
 ROOM = 8  # numbers that a new list has room for
 
 
-def full(t: Num) -> Num:
-    """The type of items: nothing is known of their values."""
-    return PY_INT if t.py and t.dtype == INT else PY_BOOL if t.py and t.dtype == "bool" else Num(t.py, t.dtype)
-
-
 def made(lo: Statements, items: tuple[Value, ...], name: str, line: int) -> List:
-    """A list of numbers, known by a name for its place."""
+    """A list of numbers or of tuples, known by a name for its place."""
     place = f"{name}@{line}"
     _alone(lo, place, name, line)
-    numbers = [values.scalar(lo, v, line) for v in items]
-    if not numbers:
+    given = [columns.item_of(lo, v, line) for v in items]
+    if not given:
         lo.b.names[_n(place)] = INT
         lo.b.emit(Set(_n(place), ZERO))
         return List(Lst(None, place))
-    t = full(numbers[0].t)
-    if any(key(s.t) != key(t) for s in numbers):
+    t = columns.type_of(given[0])
+    if not all(columns.fits(t, v) for v in given):
         raise Refused("a list of several types", line, "Give all items one type")
-    found = _storage(lo, place, t, Const(INT, max(ROOM, len(numbers))), line)
-    for k, s in enumerate(numbers):
-        lo.b.emit(Store(_data(found), (Const(INT, k),), s.e, (-1,)))
-    lo.b.emit(Set(_n(place), Const(INT, len(numbers))))
+    found = _storage(lo, place, t, Const(INT, max(ROOM, len(given))), line)
+    for k, v in enumerate(given):
+        columns.write(lo, place, t, Const(INT, k), v)
+    lo.b.emit(Set(_n(place), Const(INT, len(given))))
     return found
 
 
@@ -54,13 +50,13 @@ def repeated(lo: Statements, items: Tuple, times: Scalar, line: int) -> List:
     """[x] * n"""
     if len(items.items) != 1:
         raise Refused("a list of several items, repeated", line)
-    s = values.scalar(lo, items.items[0], line)
+    item = columns.item_of(lo, items.items[0], line)
     place = f"{lo.scope.prefix}list@{line}"
     _alone(lo, place, "", line)
-    item = lo.b.keep(s.e)
+    t = columns.type_of(item)
     n = lo.b.keep(Op("maximum", INT, (calls.whole(lo, times, line).e, ZERO)))
-    found = _storage(lo, place, full(s.t), n, line)
-    elementwise.loops(lo, [n], lambda at: lo.b.emit(Store(_data(found), (at[0],), item, (-1,))), line)
+    found = _storage(lo, place, t, n, line)
+    elementwise.loops(lo, [n], lambda at: columns.write(lo, place, t, at[0], item), line)
     lo.b.emit(Set(_n(place), n))
     return found
 
@@ -89,23 +85,23 @@ def length(found: List) -> Scalar:
 def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Value:
     """x[i]"""
     at = _at(lo, found, index, "list index out of range", line)
-    return Scalar(_item(found, line), element(_data(found), _item(found, line).dtype, [at]))
+    t = _item(found, line)
+    return columns.read(lo, columns.names(found.t.place, t), t, at, keep=isinstance(t, Tup))
 
 
 def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value, line: int) -> None:
     """x[i] = value"""
-    s = values.scalar(lo, value, line)
-    _fits(found, s, line)
-    kept = lo.b.keep(s.e)
+    item = columns.item_of(lo, value, line)
     at = _at(lo, found, index, "list assignment index out of range", line)
-    lo.b.emit(Store(_data(found), (at,), kept, (-1,)))
+    columns.refuse_mixed("list", found.t.item, item, line)
+    columns.write(lo, found.t.place, _item(found, line), at, item)
 
 
 def method(lo: Statements, found: List, name: str, args: list[Value], line: int) -> Value:
     """x.append(v), x.pop(), x.clear()"""
     n = _n(found.t.place)
     if name == "append" and len(args) == 1:
-        return _append(lo, found, values.scalar(lo, args[0], line), line)
+        return _append(lo, found, columns.item_of(lo, args[0], line), line)
     if name == "pop" and not args:
         fault = lo.b.fault("IndexError", "pop from empty list", line)
         lo.b.emit(If(compare("equal", Var(n, INT), ZERO), (Fail(fault),)))
@@ -113,8 +109,7 @@ def method(lo: Statements, found: List, name: str, args: list[Value], line: int)
             lo.env = None
             raise Dead
         lo.b.emit(Set(n, sub(Var(n, INT), ONE)))
-        t = found.t.item
-        return Scalar(t, lo.b.keep(element(_data(found), t.dtype, [Var(n, INT)])))
+        return columns.read(lo, columns.names(found.t.place, found.t.item), found.t.item, Var(n, INT), keep=True)
     if name == "clear" and not args:
         lo.b.emit(Set(n, ZERO))
         return Static(None)
@@ -123,20 +118,24 @@ def method(lo: Statements, found: List, name: str, args: list[Value], line: int)
 
 def as_array(lo: Statements, found: List, line: int) -> Array:
     """The items, as a new array: of NumPy's dtype for them."""
-    shown = shown_in(lo, found, line)
+    if isinstance(found.t.item, Tup):
+        raise Refused("an array of a list of tuples", line, "Fill an array in the loop")
+    (shown,) = shown_in(lo, found, line)
     made = elementwise.allocated(lo, shown.t, elementwise.shape_of(shown), False, line)
     elementwise.fill(lo, made, elementwise.lazy(shown), True, line)
     return made
 
 
-def shown_in(lo: Statements, found: List, line: int) -> Array:
-    """A view of the items there are."""
+def shown_in(lo: Statements, found: List, line: int) -> list[Array]:
+    """Views of the items there are, one for each of their numbers."""
     if found.t.item is None:
-        return elementwise.allocated(lo, Arr("float64", 1), [ZERO], False, line)
-    t = Arr(found.t.item.dtype, 1)
-    name = lo.b.array(t.dtype, 1)
-    lo.b.view(View(name, _data(found), (), (Span(0, ZERO, lo.b.keep(Var(_n(found.t.place), INT)), ONE),)))
-    return Array(t, name)
+        return [elementwise.allocated(lo, Arr("float64", 1), [ZERO], False, line)]
+    made = []
+    for source, n in zip(columns.names(found.t.place, found.t.item), columns.kinds(found.t.item), strict=True):
+        name = lo.b.array(n.dtype, 1)
+        lo.b.view(View(name, source, (), (Span(0, ZERO, lo.b.keep(Var(_n(found.t.place), INT)), ONE),)))
+        made.append(Array(Arr(n.dtype, 1), name))
+    return made
 
 
 def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
@@ -165,38 +164,27 @@ def _calls(node: ast.AST) -> list[ast.Call]:
     return [n for n in ast.walk(node) if isinstance(n, ast.Call)]
 
 
-def _append(lo: Statements, found: List, s: Scalar, line: int) -> Value:
+def _append(lo: Statements, found: List, item: Value, line: int) -> Value:
     b, n = lo.b, Var(_n(found.t.place), INT)
-    value = b.keep(s.e)
     if found.t.item is None:  # the first one says what the list is of
-        found = _storage(lo, found.t.place, full(s.t), Const(INT, ROOM), line)
+        found = _storage(lo, found.t.place, columns.type_of(item), Const(INT, ROOM), line)
         assert lo.env is not None
         empty = Lst(None, found.t.place)
         for name in [x for x, alts in lo.env.items() if empty in alts]:
             lo.set_type(name, found.t)
-    _fits(found, s, line)
-    data = _data(found)
-    with b.inside() as grow:
-        room = b.keep(Dim(data, 0))
-        more = elementwise.allocated(lo, Arr(s.t.dtype, 1), [add(mul(room, Const(INT, 2)), ONE)], False, line)
-
-        def copy(at: list[Any]) -> None:
-            b.emit(Store(more.name, (at[0],), element(data, s.t.dtype, [at[0]]), (-1,)))
-
-        elementwise.loops(lo, [n], copy, line)
-        b.rename(data, more.name)
-    b.emit(If(compare("equal", n, Dim(data, 0)), tuple(grow)))
-    b.emit(Store(data, (n,), value, (-1,)))
+    columns.refuse_mixed("list", found.t.item, item, line)
+    t = _item(found, line)
+    data = columns.names(found.t.place, t)
+    if data:
+        with b.inside() as grow:
+            columns.grow(lo, found.t.place, t, n, line)
+        b.emit(If(compare("equal", n, Dim(data[0], 0)), tuple(grow)))
+    columns.write(lo, found.t.place, t, n, item)
     b.emit(Set(n.name, add(n, ONE)))
     return Static(None)
 
 
-def _fits(found: List, s: Scalar, line: int) -> None:
-    if found.t.item is None or key(s.t) != key(found.t.item):
-        raise Refused(f"a list of {found.t.item} that gets {s.t}", line, "Give all items one type")
-
-
-def _item(found: List, line: int) -> Num:
+def _item(found: List, line: int) -> columns.Item:
     if found.t.item is None:
         raise Refused("an item of an empty list", line)
     return found.t.item
@@ -214,14 +202,11 @@ def _at(lo: Statements, found: List, index: tuple[Value, ...], text: str, line: 
     return lo.b.keep(Op("subscript", INT, (lo.b.held(i.e), Var(_n(found.t.place), INT)), fault))
 
 
-def _storage(lo: Statements, place: str, t: Num, room: Any, line: int) -> List:
-    """A list at a place, with room for some numbers."""
-    found = List(Lst(t, place))
+def _storage(lo: Statements, place: str, t: columns.Item, room: Any, line: int) -> List:
+    """A list at a place, with room for some items."""
     lo.b.names[_n(place)] = INT
-    lo.b.arrays[_data(found)] = (t.dtype, 1)
-    fresh = elementwise.allocated(lo, Arr(t.dtype, 1), [room], False, line)
-    lo.b.rename(_data(found), fresh.name)
-    return found
+    columns.allocate(lo, place, t, room, line)
+    return List(Lst(t, place))
 
 
 def _alone(lo: Statements, place: str, name: str, line: int) -> None:
@@ -237,8 +222,3 @@ def _refers(t: Any, place: str) -> bool:
 
 def _n(place: str) -> str:
     return f"{place}#n"
-
-
-def _data(found: List) -> str:
-    assert found.t.item is not None
-    return f"{found.t.place}#{'' if found.t.item.py else 'np.'}{found.t.item.dtype}"

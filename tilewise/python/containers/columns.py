@@ -1,0 +1,131 @@
+"""Items of containers as numbers in arrays beside each other. In: numbers, tuples of them. Out: columns, values again.
+
+A list of (int, float) has two arrays, one of the integers and one of the floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tilewise.kernel.program.ir import INT, Dim, Expr, Store
+from tilewise.python.build import ONE, Array, Scalar, Tuple, Value, add, element, mul
+from tilewise.python.refuse import Refused
+from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, Tup, Type, key, suffix
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python import values
+from tilewise.python.arrays import elementwise
+from tilewise.python.scalars import arithmetic
+
+Item = Num | Tup
+
+
+def full(t: Type) -> Item:
+    """The type of items: nothing is known of their values."""
+    if isinstance(t, Tup):
+        return Tup(tuple(map(full, t.items)))
+    assert isinstance(t, Num)
+    return PY_INT if t.py and t.dtype == INT else PY_BOOL if t.py and t.dtype == "bool" else Num(t.py, t.dtype)
+
+
+def item_of(lo: Statements, found: Value, line: int) -> Scalar | Tuple:
+    """A value that can be an item: a number, or a tuple of such; it is computed now."""
+    if isinstance(found, Tuple) and not found.listed:
+        return Tuple(tuple(item_of(lo, v, line) for v in found.items))
+    s = values.scalar(lo, found, line)
+    return Scalar(s.t, lo.b.keep(s.e))
+
+
+def type_of(item: Value) -> Item:
+    """What a container of such items is of."""
+    if isinstance(item, Tuple):
+        return Tup(tuple(map(type_of, item.items)))
+    assert isinstance(item, Scalar)
+    return full(item.t)  # type: ignore[return-value]
+
+
+def numbers(item: Value) -> list[Scalar]:
+    """The numbers of an item, from the first to the last."""
+    if isinstance(item, Tuple):
+        return [s for v in item.items for s in numbers(v)]
+    assert isinstance(item, Scalar)
+    return [item]
+
+
+def kinds(t: Item) -> list[Num]:
+    """The types of these numbers."""
+    if isinstance(t, Tup):
+        return [n for i in t.items for n in kinds(i)]  # type: ignore[arg-type]
+    return [t]
+
+
+def names(place: str, t: Item) -> list[str]:
+    """The arrays of a container's items."""
+    return [f"{place}#{k}{suffix(n)}" for k, n in enumerate(kinds(t))]
+
+
+def fits(t: Item | None, item: Value) -> bool:
+    return t is not None and key(type_of(item)) == key(t)
+
+
+def declared(lo: Statements, place: str, t: Item) -> list[str]:
+    """The arrays, as variables of the program."""
+    made = names(place, t)
+    for name, n in zip(made, kinds(t), strict=True):
+        lo.b.arrays[name] = (n.dtype, 1)
+    return made
+
+
+def allocate(lo: Statements, place: str, t: Item, room: Expr, line: int) -> None:
+    """New arrays for items."""
+    for name, n in zip(declared(lo, place, t), kinds(t), strict=True):
+        fresh = elementwise.allocated(lo, Arr(n.dtype, 1), [room], False, line)
+        lo.b.rename(name, fresh.name)
+
+
+def write(lo: Statements, place: str, t: Item, at: Expr, item: Value) -> None:
+    for name, s in zip(names(place, t), numbers(item), strict=True):
+        lo.b.emit(Store(name, (at,), s.e, (-1,)))
+
+
+def read(lo: Statements, arrays: list[str], t: Item, at: Expr, *, keep: bool = False) -> Scalar | Tuple:
+    """The item of a place. `keep`: as it is now, whatever happens to the container."""
+
+    def one(n: Num, name: str) -> Scalar:
+        e: Expr = element(name, n.dtype, [at])
+        return Scalar(n, lo.b.keep(e) if keep else e)
+
+    return built(t, iter([one(n, a) for n, a in zip(kinds(t), arrays, strict=True)]))
+
+
+def built(t: Item, parts: Iterator[Scalar]) -> Scalar | Tuple:
+    """A number, or a tuple of them, of its parts."""
+    if isinstance(t, Tup):
+        return Tuple(tuple(built(i, parts) for i in t.items))  # type: ignore[arg-type]
+    return next(parts)
+
+
+def grow(lo: Statements, place: str, t: Item, used: Expr, line: int) -> None:
+    """Twice the room for items, of which so many are used."""
+    for name, n in zip(names(place, t), kinds(t), strict=True):
+        room = lo.b.keep(Dim(name, 0))
+        more = elementwise.allocated(lo, Arr(n.dtype, 1), [add(mul(room, arithmetic.constant(2).e), ONE)], False, line)
+
+        def copy(at: list[Any], name: str = name, n: Num = n, more: Array = more) -> None:
+            lo.b.emit(Store(more.name, (at[0],), element(name, n.dtype, [at[0]]), (-1,)))
+
+        elementwise.loops(lo, [used], copy, line)
+        lo.b.rename(name, more.name)
+
+
+def refuse_mixed(what: str, t: Item | None, item: Value, line: int) -> None:
+    """Items of a container have one type."""
+    if not fits(t, item):
+        raise Refused(f"a {what} of {t} that gets {type_of(item)}", line, "Give all items one type")
+
+
+def structure(t: Item) -> Any:
+    """How an item is made of elements of its columns, for those who make results of them."""
+    return ("tuple", *map(structure, t.items)) if isinstance(t, Tup) else ("py" if t.py else "np", t.dtype)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Functions of compiled functions: source, arguments, calls. In: trees. Out: values."""

@@ -1,0 +1,1 @@
+"""Numbers of compiled functions. In: operators, numbers. Out: numbers."""
