@@ -8,6 +8,7 @@ are merged pairwise.
 
 from __future__ import annotations
 
+from tilewise.backend.llvm.emit.bodies import lanes_before_sums
 from tilewise.backend.llvm.emit.control import each, loop, minimum, within
 from tilewise.backend.llvm.emit.frame import Frame
 from tilewise.backend.llvm.emit.memory import store
@@ -200,7 +201,8 @@ def _steps(frame: Frame, state: State) -> tuple[int, int]:
     room = 8 * machine.vector_bytes * machine.registers // 2  # bits; the other half is for what is added
     while many * sum(v.lane_bits for v in state) > room and many > frame.lanes:
         many //= 2
-    return min(many, 2 * frame.lanes), many
+    few = max(2 * frame.lanes, lanes_before_sums(frame.kernel, machine.vector_bytes) if frame.lanes > 1 else 1)
+    return min(many, few), many
 
 
 def fold(accs: Accumulators, lanes: State) -> State:
