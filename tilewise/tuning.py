@@ -84,6 +84,7 @@ class Tuning:
     loop_share_units: int = _figure(150_000, "operations", HELPERS)  # of a compiled loop, to have several threads
     map_parallel_bytes: int = _figure(1 << 20, "bytes", KERNELS)  # of an elementwise call of NumPy on all cores
     interpret_tile: int = _figure(32_768, "elements", KERNELS)  # of a tile that NumPy runs: it stays in the L2 cache
+    draw_part: int = _figure(1 << 18, "elements", KERNELS)  # that a thread draws at a time, of NumPy's streams
     random_block: int = _figure(1 << 15, "elements", KERNELS)  # drawn at a time: some arrays stay in the L2 cache
 
     # --- replays of plans
