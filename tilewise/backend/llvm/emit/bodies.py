@@ -181,6 +181,18 @@ def rooted(kernel: Kernel, classes: tuple[str, ...]) -> int:
     return max(0, round((REGISTERS * ROOT_CYCLES - BESIDE_CYCLES * others / roots) / (ROOT_CYCLES + PRODUCT_CYCLES)))
 
 
+def guarded(kernel: Kernel, classes: tuple[str, ...], machine: VectorUnit) -> int:
+    """How many quotients and roots are made of multiplications, each with a branch for numbers that want another way.
+
+    Where vectors can be masked, there are no branches.
+    """
+    if machine.masked:
+        return 0
+    inverses = divisors(kernel, classes, machine)
+    roots = sum(i.fn == "sqrt" and i.dtype == "float64" for i in kernel.body) if rooted(kernel, classes) else 0
+    return sum(by in inverses for _, by in _divisions(kernel, machine)) + (roots if machine.by_lane else 0)
+
+
 def _power_of_two(kernel: Kernel, v: int) -> bool:
     """Whether a value is known to have an exact reciprocal."""
     at = v - len(kernel.inputs) - len(kernel.params)
