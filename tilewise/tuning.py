@@ -84,6 +84,7 @@ class Tuning:
     loop_share_units: int = _figure(150_000, "operations", HELPERS)  # of a compiled loop, to have several threads
     map_parallel_bytes: int = _figure(1 << 20, "bytes", KERNELS)  # of an elementwise call of NumPy on all cores
     interpret_tile: int = _figure(32_768, "elements", KERNELS)  # of a tile that NumPy runs: it stays in the L2 cache
+    draw_part: int = _figure(1 << 18, "elements", KERNELS)  # that a thread draws at a time, of NumPy's streams
     random_block: int = _figure(1 << 15, "elements", KERNELS)  # drawn at a time: some arrays stay in the L2 cache
 
     # --- replays of plans
@@ -102,6 +103,7 @@ class Tuning:
     reciprocal_row: int = _figure(64, "elements", LOOPS)  # of a row that are worth a reciprocal
     inverse_least_rows: int = _figure(16, "rows", LOOPS)  # for which the inverses of a row's divisors are kept
     abreast_at_ns: float = _figure(5e6, "ns", COMPILE)  # worth compiling a long body for several vectors at once
+    nearly_good_at_ns: float = _figure(5e6, "ns", COMPILE)  # work in registers that is worth waiting for better code
     abreast_turns: int = _figure(16, "turns", LOOPS)  # of a row by several vectors at once, at least
     abreast_long_at_ns: float = _figure(10_000, "ns", LOOPS)  # the same for a long body of simple operations, on ARM
     # Vectors at once for it, and of a row at least: what is left of it is done one by one.

@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 import tilewise as tw
+from tilewise.backend import ahead
 
 N = 200_000
 SEVERAL = 5.0  # standard errors; one test in a few million would fail by chance, but the numbers are fixed
@@ -32,6 +33,32 @@ r.shuffle(x) or x
 r.random()
 r.integers(5)
 """
+
+
+LONG = 3 << 18  # numbers that several threads draw
+DRAWS = [
+    lambda r: r.random(LONG),
+    lambda r: r.random((3, LONG // 3 + 1)),
+    lambda r: r.uniform(-1.5, 2, size=LONG + 7),
+    lambda r: r.integers(0, 10, 3, dtype="int32"),  # leaves half of a step
+    lambda r: r.uniform(2, 5, LONG),
+    lambda r: r.uniform(0.1, LONG),  # one number
+    lambda r: r.random(2 * LONG, dtype="float32"),
+    lambda r: r.integers(0, 10, 3, dtype="int32"),
+]
+
+
+@pytest.mark.parametrize("source", ["PCG64", "PCG64DXSM", "Philox", "MT19937"])
+def test_long_draws_of_numpys_streams(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_opened", True)
+    ours = tw.random.Generator(getattr(numpy.random, source)(5))
+    theirs = numpy.random.Generator(getattr(numpy.random, source)(5))
+    with tw.config(threads=3):
+        for draw in DRAWS:
+            assert numpy.asarray(draw(ours)).tobytes() == numpy.asarray(draw(theirs)).tobytes()
+        with pytest.raises(OverflowError, match="exceeds valid bounds"):
+            ours.uniform(-1e308, 1e308, LONG)
+        assert ours.random() == theirs.random()
 
 
 @pytest.mark.parametrize("text", [line for line in STREAMS.splitlines() if line])

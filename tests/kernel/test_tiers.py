@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler as plans
-from tilewise.backend.llvm.call import compiled
-from tilewise.backend.llvm.compile import build, compiler, helper, linker
+from tilewise.backend.llvm.call import compiled, parallel_for
+from tilewise.backend.llvm.compile import build, compiler, helper, linker, server
 from tilewise.backend.llvm.compile.relocation import RULES
 from tilewise.backend.llvm.compile.switch import CELL, Switch
 
@@ -55,7 +56,8 @@ def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_plans: None) -> It
     """Quick code in this process, and a call for each kernel that brings its good code."""
     waiting: list[Callable[[], None]] = []
 
-    def quick(module: str, cpu: str, folder: Path, name: str, arrived: helper.Arrived) -> bytes:
+    def quick(module: str, cpu: str, folder: Path, name: str, arrived: helper.Arrived, first: int) -> bytes:
+        assert first == server.QUICKLY, "there is little to do"
         waiting.append(lambda: arrived(compiler.object_code(module, cpu)))
         return compiler.object_code(module, cpu, level=compiler.QUICK)
 
@@ -101,6 +103,32 @@ def test_quick_code_is_other_code(later: list[Callable[[], None]]) -> None:
     for level in (compiler.QUICK, compiler.GOOD):
         levels.append(real(text, level=level))
     assert levels[0] != levels[1]
+
+
+def test_codes_to_begin_with() -> None:
+    if not helper.usable():
+        pytest.skip("no process to compile in")
+    text = parallel_for.build("kernel").module()
+    arrived = threading.Event()
+    found: list[bytes] = []
+
+    def keep(code: bytes) -> None:
+        found.append(code)
+        arrived.set()
+
+    try:
+        with build.lock:
+            wanted = (server.QUICKLY, server.NEARLY_GOOD, server.NOTHING)
+            *codes, nothing = [
+                helper.compiled(text, "", Path("."), "", keep if first == server.NOTHING else lambda code: None, first)
+                for first in wanted
+            ]
+        quick, near = codes
+        assert arrived.wait(60) and not nothing
+        assert quick == compiler.object_code(text, level=compiler.QUICK)
+        assert found == [compiler.object_code(text)] and near not in (quick, found[0])
+    finally:
+        helper.stop()
 
 
 def test_switches_lead_to_the_latest_code() -> None:
@@ -159,6 +187,37 @@ assert os.listdir(os.environ["TILEWISE_CACHE_DIR"] + "/code")
 def test_another_process_compiles(tmp_path: Path) -> None:
     assert run(tmp_path, WAIT)[:2] == ["False", "True"]
     assert run(tmp_path)[:2] == ["False", "False"]  # all code is on disk
+
+
+BUSY = """
+from dataclasses import replace
+from tilewise import tuning
+from tilewise.backend.llvm.compile import server
+asked, real = [], helper.compiled
+helper.compiled = lambda *given: (asked.append(given[-1]), real(*given))[1]
+m = np.asarray(numpy.random.default_rng(1).normal(size=(20_000, 30)))
+def found():
+    return [numpy.asarray(r).tobytes() for r in (m.T @ m, (m @ m[:40].T).argmin(axis=1), m.T @ m[:, :3])]
+seen = []
+for least in (0.0, 1e18):
+    with tuning.using(replace(tuning.tuned(), nearly_good_at_ns=least)):
+        build._cache.clear()
+        gram._code.cache_clear()
+        with np.config(cache_dir=f"{os.environ['TILEWISE_CACHE_DIR']}/{least}"):
+            seen.append(found())
+        assert (server.NEARLY_GOOD in asked) == (least == 0.0), asked
+        asked.clear()
+with tuning.using(tuning.tuned()), np.config(wait_for_native=True):
+    build._cache.clear()
+    gram._code.cache_clear()
+    seen.append(found())
+assert not asked and seen[0] == seen[1] == seen[2]
+"""
+
+
+def test_work_in_registers_begins_with_better_code_and_the_same_bytes(tmp_path: Path) -> None:
+    imports = "from tilewise.backend.llvm.compile import build\nfrom tilewise.backend.llvm.products import gram\n"
+    assert run(tmp_path, imports + BUSY)[:2] == ["False", "True"]
 
 
 LOST = """

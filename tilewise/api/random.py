@@ -17,7 +17,8 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta
-from tilewise.backend.ahead import is_large, open_ahead
+from tilewise.backend.ahead import is_large, is_open, open_ahead
+from tilewise.backend.host.draws import fill_uniform
 from tilewise.store import pool
 
 
@@ -104,7 +105,9 @@ def _wrapping(method: Any) -> Any:
     """A function of NumPy's that draws, with Arrays for results."""
     name = getattr(method, "__name__", "")
     at = OUT_AT.get(name, sys.maxsize)
-    fills = name in FILLS and isinstance(getattr(method, "__self__", None), np.random.Generator)
+    own = getattr(method, "__self__", None)
+    new = isinstance(own, np.random.Generator)  # not of the legacy kind
+    fills, between = new and name in FILLS, new and name == "uniform"
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = args[at] if len(args) > at else kwargs.get("out")
@@ -115,13 +118,33 @@ def _wrapping(method: Any) -> Any:
             open_ahead(size)
             if fills and len(args) + len(kwargs) == 1 and is_large(size):
                 shape = size if type(size) is tuple else (size,)
-                return from_buffer(method(out=pool.empty(shape, np.float64)))
+                out = pool.empty(shape, np.float64)
+                if name == "random" and is_open():
+                    return from_buffer(fill_uniform(own, out, lambda g, part: g.random(out=part)))
+                return from_buffer(method(out=out))
+            if between and len(args) + len(kwargs) == 3 and _bounds(args) and is_large(size) and is_open():
+                return _uniform(own, *args[:2], size)
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 
     call.__name__ = getattr(method, "__name__", "random")
     call.__doc__ = method.__doc__
     return call
+
+
+def _bounds(args: tuple[Any, ...]) -> bool:
+    """Whether arguments begin with two numbers."""
+    return len(args) >= 2 and all(type(a) in (int, float) for a in args[:2])
+
+
+def _uniform(generator: Any, low: float, high: float, size: Any) -> Any:
+    """Numbers between two bounds, as NumPy makes them of each step."""
+    shape = size if type(size) is tuple else (size,)
+
+    def fill(part_generator: np.random.Generator, part: Any) -> None:
+        part[...] = part_generator.uniform(low, high, part.size)
+
+    return from_buffer(fill_uniform(generator, pool.empty(shape, np.float64), fill))
 
 
 def default_rng(seed: Any = None) -> Generator:

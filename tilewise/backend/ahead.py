@@ -17,6 +17,7 @@ from tilewise.config import current
 
 NUMBER_BYTES = 8
 _begun = False
+_opened = False
 
 
 def open_ahead(size: Any) -> None:
@@ -37,5 +38,12 @@ def is_large(size: Any) -> bool:
     return type(count) is int and NUMBER_BYTES * count > current().eager_bytes
 
 
+def is_open() -> bool:
+    """Whether all is loaded: draws of several threads at once would hold that up."""
+    return _opened
+
+
 def _open(name: str) -> None:
+    global _opened
     named(name).warm_up()
+    _opened = True

@@ -246,7 +246,8 @@ class Preparer:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         if nest.form == "nested":
             spec = replace(spec, guess=self._guess(nest, spec, total_ns))
-        return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+        busy = nest.form in ("contract", "nested") and total_ns >= tuned().nearly_good_at_ns
+        return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu, busy=busy)
 
     def _fuses(self, nest: Nest) -> bool:
         """Whether products are added without being rounded: not in the sums of few, which may cancel as NumPy's do."""

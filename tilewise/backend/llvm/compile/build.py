@@ -17,6 +17,7 @@ from typing import Any
 
 from tilewise.backend.llvm.compile import disk, helper, key, linker
 from tilewise.backend.llvm.compile.relocation import RULES, Unknown
+from tilewise.backend.llvm.compile.server import NEARLY_GOOD, NOTHING, QUICKLY
 from tilewise.backend.llvm.compile.switch import Switch
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.config import current
@@ -44,13 +45,16 @@ def compiled_count() -> int:
     return _compiled
 
 
-def native(what: Hashable, make: Maker, cpu: str = "") -> Native:
-    """The code for a key (and a CPU, "" for this one), made the first time it is asked for. Raises CompileError."""
+def native(what: Hashable, make: Maker, cpu: str = "", *, busy: bool = False) -> Native:
+    """The code for a key (and a CPU, "" for this one), made the first time it is asked for. Raises CompileError.
+
+    `busy`: it will run for long, and from registers: nearly good code is worth waiting for, quick code is slow.
+    """
     with lock:
         found = _cache.pop((what, cpu), None)
         if found is None:
             try:
-                found = _made(what, make, cpu)
+                found = _made(what, make, cpu, busy)
             except Exception as error:  # whatever goes wrong in there, the kernel has another way to run
                 raise CompileError(f"{type(error).__name__}: {error}") from error
         _cache[what, cpu] = found
@@ -59,7 +63,7 @@ def native(what: Hashable, make: Maker, cpu: str = "") -> Native:
     return found
 
 
-def _made(what: Hashable, make: Maker, cpu: str) -> Native:
+def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
     """Code from disk, or compiled and put there."""
     global _compiled
     folder = current().cache_dir / "code"
@@ -73,7 +77,7 @@ def _made(what: Hashable, make: Maker, cpu: str) -> Native:
     else:
         function = make(ENTRY)
         module, whole = function.module(), function.optimised or current().wait_for_native
-        result = None if whole else _by_tiers(module, cpu, folder, name)
+        result = None if whole else _by_tiers(module, cpu, folder, name, NEARLY_GOOD if busy else QUICKLY)
         if result is None:
             code = compiler().object_code(module, cpu)
             result = _loaded(code)
@@ -84,13 +88,13 @@ def _made(what: Hashable, make: Maker, cpu: str) -> Native:
     return result  # type: ignore[no-any-return]
 
 
-def _by_tiers(module: str, cpu: str, folder: Path, name: str) -> Any:
+def _by_tiers(module: str, cpu: str, folder: Path, name: str, first: int) -> Any:
     """A function that runs quick code until its good code is there; None where there is no process to make them."""
     if RULES is None or not helper.usable():
         return None
     tiers = _Tiers()
     try:
-        code = helper.compiled(module, cpu, folder, name, tiers.arrived)
+        code = helper.compiled(module, cpu, folder, name, tiers.arrived, first)
         switch = tiers.begin(code)
     except (OSError, Unknown):
         return None
@@ -144,7 +148,7 @@ def good_code(kind: str, text: str, arrived: Callable[[bytes], None]) -> None:
         name = key.name_of((kind, hashlib.sha256(text.encode()).hexdigest()), "")
         code = disk.get(folder, name)
         if code is None and not current().wait_for_native and helper.usable():
-            helper.compiled(text, "", folder, name, arrived)  # whoever asks has another way to go on meanwhile
+            helper.compiled(text, "", folder, name, arrived, NOTHING)  # whoever asks has another way to go on meanwhile
             return
         if code is None:
             code = bytes(compiler().object_code(text))

@@ -51,6 +51,11 @@ def ready() -> None:
     _target_machine("", "", GOOD)
 
 
+def skip_slowest_pass() -> None:
+    """Leave loop strength reduction out of all that this process compiles later: not where others use LLVM, too."""
+    llvm.set_option("", "-disable-lsr")
+
+
 def text_of(module: str, cpu: str = "", triple: str = "") -> str:
     """A module for a CPU. LLVM's passes look for the CPU in the attributes of functions."""
     machine = _target_machine(cpu, triple)

@@ -21,7 +21,9 @@ from tilewise.backend.llvm.compile import disk
 from tilewise.backend.llvm.compile.server import (
     ANSWER,
     GOOD_ANSWERS,
+    NOTHING,
     QUICK_ANSWERS,
+    QUICKLY,
     REQUEST,
     REQUESTS,
 )
@@ -50,7 +52,7 @@ class _Server:
         ]
         command = [sys.executable, "-I", "-S", "-c", SERVE, str(Path(__file__).parent), packages]
         try:
-            self._first = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setpgroup=0)
+            first = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setpgroup=0)
         except OSError:
             for pipe in (self._requests, self._answers, good):
                 os.close(pipe)
@@ -60,32 +62,32 @@ class _Server:
                 os.close(pipe)
         self._waiting: dict[int, Arrived] = {}
         self._count = 0
-        threading.Thread(target=self._listen, args=(good,), name="tilewise compiled code", daemon=True).start()
+        threading.Thread(target=self._listen, args=(first, good), name="tilewise compiled code", daemon=True).start()
 
-    def compiled(self, module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:
-        """Quick code. Good code arrives later."""
+    def compiled(self, module: str, cpu: str, folder: Path, name: str, arrived: Arrived, first: int) -> bytes:
+        """Code to begin with (b"" if none is wanted). Good code arrives later."""
         self._count += 1
         found = disk.identity(folder) if name else None
         parts = [text.encode() for text in (module, cpu, str(folder), name if found else "")]
-        head = REQUEST.pack(self._count, *(found or (0, 0)), *map(len, parts))
+        head = REQUEST.pack(self._count, *(found or (0, 0)), first, *map(len, parts))
         self._waiting[self._count] = arrived
         try:
             _send(self._requests, b"".join([head, *parts]))
+            if first == NOTHING:
+                return b""
             number, wrong, length = ANSWER.unpack(_exactly(self._answers, ANSWER.size))
             code = _exactly(self._answers, length)
         except (OSError, EOFError) as error:
             raise Ended("the compiler's process ended") from error
         assert number == self._count
-        if self._first:
-            with contextlib.suppress(OSError):  # the program may wait for all its children itself
-                os.waitpid(self._first, 0)  # it has left another one behind and ended long ago
-            self._first = 0
         if wrong:
             raise RuntimeError(code.decode())
         return code
 
-    def _listen(self, pipe: int) -> None:
+    def _listen(self, first: int, pipe: int) -> None:
         """Hand out good code as it comes."""
+        with contextlib.suppress(OSError):  # the program may wait for all its children itself
+            os.waitpid(first, 0)  # it leaves another one behind and ends
         try:
             while True:
                 number, wrong, length = ANSWER.unpack(_exactly(pipe, ANSWER.size))
@@ -172,8 +174,12 @@ def start_early() -> None:
             start()
 
 
-def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:
+def compiled(
+    module: str, cpu: str, folder: Path, name: str, arrived: Arrived, first: int = QUICKLY
+) -> bytes:
     """Quick code of a module; good code goes to `arrived` and to the folder under a name (""). Hold build.lock.
+
+    `first` says which code to begin with: see server.py.
 
     Raises OSError where no process runs, Ended where LLVM gives up, RuntimeError with the compiler's error.
     """
@@ -182,7 +188,7 @@ def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -
         start()
         assert _server is not None
         try:
-            code = _server.compiled(module, cpu, folder, name, arrived)
+            code = _server.compiled(module, cpu, folder, name, arrived, first)
         except Ended:
             stop()
             if not left and not _worked:
@@ -197,7 +203,7 @@ def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -
             stop()
             raise
         else:
-            _worked = True
+            _worked = _worked or first != NOTHING
             return code
     raise AssertionError
 

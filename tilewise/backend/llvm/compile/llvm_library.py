@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 VERSIONS = ("0.50.",)  # how the versions of llvmlite begin whose library is called as below
 QUICK, GOOD = 0, 2  # levels of LLVM's code generator; these and the next line are compiler.py's
 _RELOCATION, _CODE_MODEL = b"pic", b"small"
+WITHOUT_SLOWEST = b"-disable-lsr"
 _TEXT = POINTER(c_char_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {  # what a function gives, and takes
     "InitializeNativeTarget": (None,),
@@ -41,6 +42,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # what a function gives, and takes
     "GetBufferSize": (c_size_t, c_void_p),
     "DisposeMemoryBuffer": (None, c_void_p),
     "DisposeString": (None, c_char_p),
+    "SetCommandLine": (None, c_char_p, c_char_p),
 }
 
 
@@ -73,6 +75,10 @@ class Library:
         """Make what the first compilations need."""
         self._machine("", QUICK)
         self._machine("", GOOD)
+
+    def skip_slowest_pass(self) -> None:
+        """Leave loop strength reduction out, for good: half of the time of good code, which runs as fast as a rule."""
+        self._call["SetCommandLine"](b"", WITHOUT_SLOWEST)
 
     def object_code(self, module: str, cpu: str = "", level: int = GOOD) -> bytes:
         """The object file of a module on which none of LLVM's passes shall run. Raises RuntimeError."""

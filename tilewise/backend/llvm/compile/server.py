@@ -1,8 +1,9 @@
 """The compiler's own process. In: requests, on standard input. Out: quick code on standard output, good code and files.
 
 Started by helper.py without the package: it has LLVM, the program that it works for has not. One process
-answers each request at once with quick code; another, forked from it and of low priority, makes the good code behind
-it. When the program ends, the second one still puts on disk what was asked for, for the next program.
+answers each request at once with quick code (or nearly good code, without LLVM's slowest pass, if the request asks for
+that); another, forked from it and of low priority, makes the good code behind it. When the program ends, the second one
+still puts on disk what was asked for, for the next program.
 """
 
 from __future__ import annotations
@@ -18,19 +19,44 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-REQUEST = struct.Struct("<QQQIIII")  # number, device and number of the folder, lengths: module, CPU, folder, name
+# Number, device and number of the folder, what is wanted first, lengths: module, CPU, folder, name.
+REQUEST = struct.Struct("<QQQIIIII")
+QUICKLY, NEARLY_GOOD, NOTHING = range(3)  # what may be wanted first
 ANSWER = struct.Struct("<QII")  # number, whether it is an error's text, length
 REQUESTS, QUICK_ANSWERS, GOOD_ANSWERS = 0, 1, 3  # descriptors
 IDLE_S = 10.0  # after so long without a request the process ends; the next request starts another
 NICER = 10  # by how much the making of good code gives way to others
 TAKE = 1 << 16  # bytes that are read at once
+# Compiled before the first request: LLVM fills tables of its own then, and its pages are read. It takes 5 ms.
+WARM_UP = """
+define void @warm_up(ptr %at, i64 %count) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+  %sum = phi <2 x double> [ zeroinitializer, %entry ], [ %more, %head ]
+  %here = getelementptr double, ptr %at, i64 %i
+  %x = load <2 x double>, ptr %here, align 8
+  %y = fmul <2 x double> %x, %x
+  %more = fadd <2 x double> %sum, %y
+  %small = fcmp olt <2 x double> %x, %y
+  %least = select <2 x i1> %small, <2 x double> %x, <2 x double> %y
+  store <2 x double> %least, ptr %here, align 8
+  %next = add i64 %i, 2
+  %again = icmp slt i64 %next, %count
+  br i1 %again, label %head, label %done
+done:
+  store <2 x double> %more, ptr %at, align 8
+  ret void
+}
+"""
 
 
 class Request:
     """What is to be compiled, and where good code goes."""
 
     def __init__(self, data: bytes) -> None:
-        self.number, self.device, self.inode, *lengths = REQUEST.unpack_from(data)
+        self.number, self.device, self.inode, self.first, *lengths = REQUEST.unpack_from(data)
         at, parts = REQUEST.size, []
         for length in lengths:
             parts.append(data[at : at + length].decode())
@@ -41,7 +67,7 @@ class Request:
 
 def whole(data: bytearray) -> Request | None:
     """The first request of what was read, if all of it is there; it is taken out."""
-    if len(data) < REQUEST.size or len(data) < REQUEST.size + sum(REQUEST.unpack_from(data)[3:]):
+    if len(data) < REQUEST.size or len(data) < REQUEST.size + sum(REQUEST.unpack_from(data)[4:]):
         return None
     found = Request(bytes(data))
     del data[: found.size]
@@ -98,6 +124,8 @@ def good(pipe: int, compiler: Any) -> None:
 
 def quick(pipe: int, compiler: Any) -> None:
     """Answer requests with quick code, and hand them on through a pipe that never makes them wait."""
+    compiler.skip_slowest_pass()
+    compiler.object_code(WARM_UP, level=compiler.QUICK)
     os.set_blocking(pipe, False)
     data, later, idle = bytearray(), bytearray(), False
     while not idle:
@@ -109,7 +137,10 @@ def quick(pipe: int, compiler: Any) -> None:
             data += more
             before = bytes(data)
             while (found := whole(data)) is not None:
-                _send(QUICK_ANSWERS, _answered(found, compiler, compiler.QUICK)[0])
+                if found.first == NOTHING:
+                    continue
+                level = compiler.QUICK if found.first == QUICKLY else compiler.GOOD
+                _send(QUICK_ANSWERS, _answered(found, compiler, level)[0])
             later += before[: len(before) - len(data)]
         if can_write:
             del later[: os.write(pipe, later)]

@@ -181,12 +181,39 @@ def rooted(kernel: Kernel, classes: tuple[str, ...]) -> int:
     return max(0, round((REGISTERS * ROOT_CYCLES - BESIDE_CYCLES * others / roots) / (ROOT_CYCLES + PRODUCT_CYCLES)))
 
 
+def guarded(kernel: Kernel, classes: tuple[str, ...], machine: VectorUnit) -> int:
+    """How many quotients and roots are made of multiplications, each with a branch for numbers that want another way.
+
+    Where vectors can be masked, there are no branches.
+    """
+    if machine.masked:
+        return 0
+    inverses = divisors(kernel, classes, machine)
+    roots = sum(i.fn == "sqrt" and i.dtype == "float64" for i in kernel.body) if rooted(kernel, classes) else 0
+    return sum(by in inverses for _, by in _divisions(kernel, machine)) + (roots if machine.by_lane else 0)
+
+
 def _power_of_two(kernel: Kernel, v: int) -> bool:
     """Whether a value is known to have an exact reciprocal."""
     at = v - len(kernel.inputs) - len(kernel.params)
     if at < 0 or not kernel.body[at].fn.startswith("const:"):
         return False
     return abs(math.frexp(float(const_value(kernel.body[at].fn).real))[0]) == 0.5
+
+
+def lanes_before_sums(kernel: Kernel, vector_bytes: int) -> int:
+    """Lanes of the widest dtype in one vector, but for values that are made wider only to be reduced.
+
+    >>> from tilewise.kernel.loops import Instr, Kernel, Output
+    >>> counted = Kernel(("uint8",), (), (Instr("cast", (0,), "uint64"),), (Output(1, "add"),), (True,))
+    >>> lanes_before_sums(counted, 16), vector_lanes(counted, 16)
+    (16, 2)
+    """
+    first = len(kernel.inputs) + len(kernel.params)
+    used = {a for i in kernel.body for a in i.args} | {o.value for o in kernel.outputs if not o.reduce or o.is_arg}
+    last = {v for v, i in enumerate(kernel.body, first) if i.fn == "cast" and v not in used}
+    sizes = [np.dtype(PART.get(t, t)).itemsize for v, t in enumerate(kernel.dtypes) if v not in last]
+    return min(MAX_LANES, max(1, vector_bytes // max(sizes, default=1)))
 
 
 def widest(kernel: Kernel) -> int:

@@ -8,6 +8,7 @@ are merged pairwise.
 
 from __future__ import annotations
 
+from tilewise.backend.llvm.emit.bodies import guarded, lanes_before_sums
 from tilewise.backend.llvm.emit.control import each, loop, minimum, within
 from tilewise.backend.llvm.emit.frame import Frame
 from tilewise.backend.llvm.emit.memory import store
@@ -21,6 +22,7 @@ from tilewise.kernel.family import ARM
 
 LEVELS = MOST_BLOCKS.bit_length()
 VECTORS = 4  # of an accumulator, at most, for those at the end of a row to have code of their own each
+GUARDED = 2  # quotients and roots with a branch of their own, from which on a body has code for VECTORS, not for all
 
 
 def emit(frame: Frame) -> None:
@@ -124,8 +126,10 @@ class _InMemory:
         """The state after the columns start … stop of the row at these pointers."""
         frame, fn, full = self.frame, self.frame.fn, self.frame.tree_lanes
         fixed = frame.uniform(at)
-        middle = start
-        if frame.light:
+        middle, wide = start, 0
+        if frame.light and guarded(frame.kernel, frame.spec.classes, frame.spec.machine) >= GUARDED:
+            wide = min(full, VECTORS * frame.lanes)
+        elif frame.light:
             length = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-full}")
             middle = fn.let(f"add i64 {start}, {length}")
             state = self._whole(state, at, start, middle, fixed)
@@ -141,7 +145,7 @@ class _InMemory:
 
         def rest(column: str, state: State) -> State:
             self.slot.store("0", state)
-            row(frame, column, stop, point, wide=0)
+            row(frame, column, stop, point, wide=wide)
             return self.slot.load("0")
 
         return loop(fn, middle, stop, fn.let(f"sub i64 {stop}, {middle}"), rest, state)  # one iteration or none
@@ -200,7 +204,8 @@ def _steps(frame: Frame, state: State) -> tuple[int, int]:
     room = 8 * machine.vector_bytes * machine.registers // 2  # bits; the other half is for what is added
     while many * sum(v.lane_bits for v in state) > room and many > frame.lanes:
         many //= 2
-    return min(many, 2 * frame.lanes), many
+    few = max(2 * frame.lanes, lanes_before_sums(frame.kernel, machine.vector_bytes) if frame.lanes > 1 else 1)
+    return min(many, few), many
 
 
 def fold(accs: Accumulators, lanes: State) -> State:

@@ -26,14 +26,19 @@ from tilewise.backend.llvm.emit.text import Function, Val, fma
 from tilewise.backend.llvm.loops.prefetch import L2, LINE_BYTES, fetch
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.records import dataclass
+from tilewise.tuning import tuned
 
 UNROLLED = 4  # rows of X per iteration, where products take lanes: fewer loads
 FETCHED = 2  # rows of these that fetch one line
+PRODUCT_NS = 0.1  # of one thread, about: half of the products are made, two to four at once
 LEAST_PANEL = 8  # columns, if four vectors have as many; else two vectors
 
 
-def gram(x: Ref, sums: Ref, machine: VectorUnit | None = None) -> Call | None:
-    """The call for sums += x.T @ x (but for what mirrors the rest); None if x does not lie by rows, or is wide."""
+def gram(x: Ref, sums: Ref, machine: VectorUnit | None = None, times: int = 1) -> Call | None:
+    """The call for sums += x.T @ x (but for what mirrors the rest); None if x does not lie by rows, or is wide.
+
+    `times`: how often it is done.
+    """
     machine = machine or host_machine()
     dtype, (rows, columns) = x.array.dtype.name, x.array.shape
     most = rounding.GRAM_MOST_COLUMNS
@@ -46,7 +51,8 @@ def gram(x: Ref, sums: Ref, machine: VectorUnit | None = None) -> Call | None:
         return None
     low, high = rounding.GRAM_BLOCK_ROWS
     block = min(max(rounding.GRAM_BLOCK_BYTES // (size * columns), low), high)
-    return Call(_code(dtype, machine), (x, sums), (), struct.pack("<6q", 0, 0, rows, columns, pitch, block))
+    busy = times * rows * columns * columns * PRODUCT_NS >= tuned().nearly_good_at_ns
+    return Call(_code(dtype, machine, busy), (x, sums), (), struct.pack("<6q", 0, 0, rows, columns, pitch, block))
 
 
 def panel_vectors(lanes: int) -> int:
@@ -55,8 +61,8 @@ def panel_vectors(lanes: int) -> int:
 
 
 @cache
-def _code(dtype: str, machine: VectorUnit) -> Native:
-    return native(("gram", dtype, machine), lambda name: _Gram(name, dtype, machine).fn, machine.cpu)
+def _code(dtype: str, machine: VectorUnit, busy: bool) -> Native:
+    return native(("gram", dtype, machine), lambda name: _Gram(name, dtype, machine).fn, machine.cpu, busy=busy)
 
 
 class _Gram:

@@ -375,7 +375,7 @@ class Builder(Operands):
         assert step.letters is not None
         lacks = 1 if 0 in step.letters[0] else 0
         rows = first.of(first.array.squeeze(lacks).T)
-        call = gram(rows, self._given(pos, total, 0, total.nbytes))
+        call = gram(rows, self._given(pos, total, 0, total.nbytes), times=self.tiles)
         if call is None:
             return None
         self.sums[pos] = ("add", total.shape)
