@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent / "tilewise"
 # A unit (a package or module directly under tilewise/) may import units of lower levels, and itself.
 LEVELS = {
     "errors": 0,
+    "interrupts": 0,
     "later": 0,
     "quick_import": 0,
     "records": 0,

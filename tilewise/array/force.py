@@ -25,8 +25,8 @@ from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
 from tilewise.engine.remote import Remote
-from tilewise.engine.run import to_the_end
 from tilewise.errors import MemoryBudgetError
+from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Length, Node, become_leaf, known_leaf, walk
 from tilewise.later import later
 from tilewise.observe import progress

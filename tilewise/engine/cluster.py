@@ -30,6 +30,7 @@ from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
+from tilewise.interrupts import to_the_end
 from tilewise.layout import Box, Layout, box_size, local_dims
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
@@ -67,6 +68,17 @@ class Cluster(Recovery):
 
         Returns when the plan has run if it can fail or if someone listens to events; else it may still be under way.
         """
+        with to_the_end():
+            return self._run(plan, leaves, consts, backend, sinks)
+
+    def _run(
+        self,
+        plan: Exchanges | Shares,
+        leaves: Sequence[Any],
+        consts: Sequence[Any],
+        backend: str,
+        sinks: Sequence[bytes | None],
+    ) -> list[Remote]:
         self._check_open()
         self.look_for_places()
         number = self.numbers.get(id(plan)) or self._learned(plan)
@@ -102,7 +114,8 @@ class Cluster(Recovery):
     def settle(self) -> None:
         """Wait for all runs under way; raises what went wrong in the first that failed."""
         if self.under_way and not self.closed:
-            self._surely(lambda: self._settle(0))
+            with to_the_end():
+                self._surely(lambda: self._settle(0))
 
     def _given(self, leaf: Any) -> Any:
         """A leaf as the log and workers know it."""
@@ -192,13 +205,15 @@ class Cluster(Recovery):
                     futures.append(self.call(h, "run", start, {w: sent[w] for w in workers if sent[w]}))
             else:
                 futures += self.call_all("run", start, {})
+            began = False
+            self.under_way[entry] = futures
+            self.flush()
         except BaseException:
             self.broken = self.broken or (
                 began and self.mortal
             )  # perhaps some have it and wait for those that have not
             self.dead.extend(gone)
             raise
-        self.under_way[entry] = futures
 
     def _scatter(self, scatters: Sequence[Move], here: dict[int, Any]) -> list[list[Any]]:
         """Per worker: what it gets of the driver's arrays."""
@@ -293,9 +308,10 @@ class Cluster(Recovery):
 
     def ask_holders(self, x: Remote, holders: set[int], method: str, *args: Any) -> list[Any]:
         """What the hosts of some workers answer to a call about a stored value; asked again if workers are lost."""
-        self._check_open()
-        self._check_made(x.key)
-        return self._surely(lambda: self._ask_holders(x, holders, method, *args))
+        with to_the_end():
+            self._check_open()
+            self._check_made(x.key)
+            return self._surely(lambda: self._ask_holders(x, holders, method, *args))
 
     def _ask_holders(self, x: Remote, holders: set[int], method: str, *args: Any) -> list[Any]:
         self._check_made(x.key)  # it may have been lost meanwhile
@@ -313,9 +329,10 @@ class Cluster(Recovery):
 
     def _fetch(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
         """The pieces of a box of a stored value, with where they belong."""
-        self._check_open()
-        self._check_made(x.key)
-        return self._surely(lambda: self._fetch_now(x, box))
+        with to_the_end():
+            self._check_open()
+            self._check_made(x.key)
+            return self._surely(lambda: self._fetch_now(x, box))
 
     def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
         cuts = cuts_of(x.layout, x.shape, self.mesh, box)
@@ -357,13 +374,15 @@ class Cluster(Recovery):
         """Tell workers what nobody needs any more (a plan that starts does so, too)."""
         if self.closed or not self.dead:
             return
-        gone = self._take_dead()
-        try:
-            for h in self.hosts:
-                self.tell(h, "drop", gone)
-        except BaseException:
-            self.dead.extend(gone)  # dropping twice does no harm
-            raise
+        with to_the_end():
+            gone = self._take_dead()
+            try:
+                for h in self.hosts:
+                    self.tell(h, "drop", gone)
+                self.flush()
+            except BaseException:
+                self.dead.extend(gone)  # dropping twice does no harm
+                raise
 
     def _take_dead(self) -> list[int]:
         gone, self.dead = self.dead, []

@@ -29,6 +29,7 @@ from tilewise.engine.rounds import rounds
 from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
 from tilewise.engine.worker import Start, Worker
+from tilewise.interrupts import allowed
 from tilewise.layout import DRIVER, Exchange, Mesh
 from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.exchanges import Exchanges
@@ -215,7 +216,8 @@ class Host:
                 for i, talk in list(talks.items()):
                     events.activity.worker = i
                     try:
-                        outbox = talk.send(inboxes.pop(i))
+                        with allowed():
+                            outbox = talk.send(inboxes.pop(i))
                     except StopIteration as end:
                         done.append(Report(*end.value))
                         del talks[i]

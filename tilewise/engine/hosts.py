@@ -96,6 +96,9 @@ class Hosts:
         """Start a method whose result nobody waits for."""
         raise NotImplementedError
 
+    def flush(self) -> None:
+        """Wait until what calls were given is on its way and may be overwritten."""
+
     def wait(self, futures: Sequence[Any]) -> list[Any]:
         """Results of futures; raises WorkerLost if a worker is gone."""
         raise NotImplementedError

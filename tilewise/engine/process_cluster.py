@@ -25,6 +25,7 @@ from tilewise.engine.network.transport import PeerLost
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, FAILED, REACHED
 from tilewise.engine.recovery.worker_errors import Failure, PackedFailure
 from tilewise.errors import PerformanceWarning, TilewiseError, message
+from tilewise.interrupts import allowed
 from tilewise.layout import DRIVER, Mesh
 
 BEAT_SECONDS = 5.0  # how often a wait looks whether the processes are still there
@@ -128,9 +129,13 @@ class WiredCluster(Cluster):
 
     def _post(self, host: int, buffers: list[Any]) -> None:
         try:
-            self.lines.post_frame(host, buffers)
+            self.lines.queue_frame(host, buffers)
         except PeerLost as error:
             raise WorkerLost(self._epitaph(host)) from error
+
+    def flush(self) -> None:
+        """Calls go out, and with them arrays of the driver's. (Who is gone will be missed when somebody waits.)"""
+        self.lines.flush()
 
     def wait(self, futures: Sequence[Any], together: bool = False) -> list[Any]:
         """Results, once all are there. Looks now and then whether processes are alive that say nothing.
@@ -161,7 +166,7 @@ class WiredCluster(Cluster):
         """Hosts stop in the middle of a run."""
         for host in self.hosts:
             with suppress(PeerLost):
-                self.lines.post(host, (FAILED, self.epoch, run))
+                self.lines.queue_frame(host, frame((FAILED, self.epoch, run)))
 
     def _check_alive(self) -> None:
         for host in list(self.hosts):
@@ -212,12 +217,16 @@ class WiredCluster(Cluster):
             self._void(host)
         for host in known:
             self._survives(host)
-        orphans = [self.hosts.pop(h) for h in list(self.hosts) if h not in self.lines.links]
+        orphans = {h: self.hosts.pop(h) for h in list(self.hosts) if h not in self.lines.links}
         for host in [h for h in self.addresses if h not in self.hosts and h not in self.lines.links]:
             del self.addresses[host]
             self.end(host)
         if orphans:
-            self._house(orphans)
+            try:
+                self._house([*orphans.values()])
+            except KeyboardInterrupt:
+                self.hosts.update(orphans)  # the next use looks for places again
+                raise
         self._spread()
         self._meet()
 
@@ -226,7 +235,7 @@ class WiredCluster(Cluster):
         try:
             if not self.alive(host):
                 self.lines.drop(host)
-            self.lines.post(host, (EPOCH, self.epoch))
+            self.lines.queue_frame(host, frame((EPOCH, self.epoch)))
         except PeerLost:
             self.lines.drop(host)
 
@@ -242,6 +251,9 @@ class WiredCluster(Cluster):
                 return
             except WorkerLost:
                 continue  # perhaps another one: that is no reason to lose this one
+            except BaseException:
+                self.disregard([ready])
+                raise
 
     def _house(self, orphans: list[tuple[int, ...]]) -> None:
         """Processes for workers that have none: new ones, or (on_loss="shrink") those that are left.
@@ -299,7 +311,8 @@ class WiredCluster(Cluster):
 
     def _look(self, seconds: float) -> None:
         """Connect to processes that have found a place."""
-        found = self.places(self.pending, seconds)
+        with allowed():
+            found = self.places(self.pending, seconds)
         self._looked = time.monotonic()
         self.pending.difference_update(found)
         self._connect(found)

@@ -5,11 +5,8 @@ What a step does is in backend/host/steps.py; here is what goes with it: events,
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -18,6 +15,7 @@ import numpy as np
 from tilewise import events
 from tilewise.backend.base import HostBackend
 from tilewise.backend.host.steps import Values, run_step
+from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Leaf, Node
 from tilewise.kernel.loops import operations
 from tilewise.ops.contract import Contract
@@ -51,7 +49,7 @@ class Runner:
                 else:
                     guard = guard or _Guard(nodes, values, noted)
                     if bases:
-                        with to_the_end():
+                        with to_the_end():  # what overwrites a buffer must also note that it did
                             guard.run(step, kernel, nodes, values, noted)
                     else:
                         run_step(step, kernel, nodes, values, noted)
@@ -87,23 +85,6 @@ class _Guard:
         """Note what a step made (all so far, if it is the first)."""
         _keep_progress(step, self._nodes, self._values, self._noted, self.keeping)
         self.keeping = True
-
-
-@contextmanager
-def to_the_end() -> Iterator[None]:
-    """Ctrl-C waits until the block has ended: what overwrites a buffer must also note that it did."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    pressed: list[tuple[Any, ...]] = []
-    signal.signal(signal.SIGINT, lambda *args: pressed.append(args))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if pressed:
-            before(*pressed[0])
 
 
 def _any_unshared(bases: Sequence[int], nodes: Sequence[Node]) -> bool:

@@ -1,7 +1,8 @@
 """A worker: owns blocks, runs rounds of plans on them. In: plans, keys, pieces from others. Out: blocks in its store.
 
 The same class runs in one process (virtual) and in actors (Ray), in the hands of a host (host.py). It knows nothing of
-other workers but the pieces they send, and counts the bytes of those.
+other workers but the pieces they send, and counts the bytes of those. Where it runs in the driver's process, Ctrl-C
+comes while a step computes, not while its blocks are put in order (interrupts.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tilewise.engine.pieces import halo_blocks, piece_of
 from tilewise.engine.prepared import Once, Prepared, WorkerStep
 from tilewise.engine.rounds import Move, Run, Shuffle
 from tilewise.engine.stealing import Job, Sharing, nodes_of
+from tilewise.interrupts import allowed
 from tilewise.ir.reductions import Combining, Reduction
 from tilewise.layout import (
     DRIVER,
@@ -213,7 +215,8 @@ class Worker:
         for p in step.reads:
             parts = held[p]
             values[p] = parts[at] if at in parts else parts[-1]
-        step.runner.run(nodes_of(plan, once.block, self.now[0].consts), values, free=False)
+        with allowed():
+            step.runner.run(nodes_of(plan, once.block, self.now[0].consts), values, free=False)
         for pos, block in once.makes:
             held.put(pos, {block: values[pos]})
 
@@ -302,7 +305,8 @@ class Worker:
         for p in step.reads:
             parts = self.values[p]
             values[p] = parts[at] if at in parts else parts[-1]
-        step.runner.run(nodes_of(plan, block, self.now[0].consts), values, free=False)
+        with allowed():
+            step.runner.run(nodes_of(plan, block, self.now[0].consts), values, free=False)
         return {p: values[p] for p in step.makes}
 
     # -- exchanges ------------------------------------------------------------------------------------------------
@@ -311,7 +315,9 @@ class Worker:
         """The pieces of a value that go to another worker."""
         if isinstance(move, Shuffle):
             if move.target not in self.collectives:
-                self.collectives[move.target] = Participant(move.call, self.index, [self.values[x] for x in move.needs])
+                with allowed():
+                    begun = Participant(move.call, self.index, [self.values[x] for x in move.needs])
+                self.collectives[move.target] = begun
             return self.collectives[move.target].outbox[receiver]
         assert self.now is not None
         source = self.values[move.pos]
@@ -334,9 +340,9 @@ class Worker:
         if isinstance(move, Shuffle):
             participant = self.collectives[move.target]
             arrived = {w: [pieces.pop(0) for _ in range(move.width)] for w, pieces in waiting.items()}
-            participant.receive(
-                [participant.outbox[w] if w == self.index else arrived[w] for w in range(self.mesh.workers)]
-            )
+            inbox = [participant.outbox[w] if w == self.index else arrived[w] for w in range(self.mesh.workers)]
+            with allowed():
+                participant.receive(inbox)
             if participant.result is not None:
                 self.values.put(move.target, participant.result)
                 del self.collectives[move.target]
@@ -354,7 +360,8 @@ class Worker:
         for p in join.pieces:
             view: ND = parts[p.block][p.at]
             if stored:
-                read_box(self.sources[move.pos], p.box, view)
+                with allowed():
+                    read_box(self.sources[move.pos], p.box, view)
                 self.read_bytes += view.nbytes
                 continue
             if p.sender != self.index:

@@ -15,16 +15,16 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
 from typing import Any
 
 from tilewise.errors import ParforError, message
+from tilewise.interrupts import to_the_end
 from tilewise.parfor import identity
 from tilewise.parfor.blas_threads import blas_threads
 from tilewise.parfor.job import Cancelled, Job, inside
@@ -87,7 +87,7 @@ def _round(job: Job, waiting: Sequence[int], most: int, staging: StagingFolder |
     workers = []
     reports: list[Report] = []
     try:
-        with _interrupts_later():
+        with to_the_end():  # a worker that was forked but is not known yet would be left behind
             for place in range(count):
                 receiver, sender = context.Pipe(duplex=False)
                 worker = context.Process(target=_work, args=(job, queue, place, sender, lines, staging), daemon=True)
@@ -117,22 +117,6 @@ def _round(job: Job, waiting: Sequence[int], most: int, staging: StagingFolder |
         for line in lines:
             line.close()
     return reports
-
-
-@contextlib.contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Inside, Ctrl-C waits: a worker that was forked but is not known yet would be left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-        if pressed and callable(before):
-            before(pressed[0], None)
 
 
 def _end_with(parent: int) -> None:

@@ -27,6 +27,7 @@ from tilewise.config import Settings, config, current
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError, message
+from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Length, Node, known_leaf, walk
 from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, moves
 from tilewise.observe import progress
@@ -85,13 +86,15 @@ def _give(outputs: Sequence[Cell], results: Sequence[Remote], stays: bool) -> No
     """Cells get their values: where workers hold them, or here."""
     here = session_here()
     for c, remote in zip(outputs, results, strict=False):
-        PENDING.pop(id(c), None)
-        if stays and c.owner is here:
+        found = None if stays and c.owner is here else whole(remote)
+        with to_the_end():
+            PENDING.pop(id(c), None)
+            if found is not None:
+                c.become(found)
+                continue
             if c.node is not None:
                 note_held(c.node, remote)
             c.place(known_leaf(remote, remote.order))
-        else:
-            c.become(whole(remote))
 
 
 def note_held(node: Node, remote: Remote) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from tilewise.array.cell import LOCK, ND, Cell, set_expander
 from tilewise.array.handle import Array, from_node
 from tilewise.array.pending import PENDING, register, waiting
-from tilewise.engine.run import to_the_end
+from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Node, Op
 
 

@@ -2,7 +2,8 @@
 
 Whoever connects and whoever is connected to prove to each other that they know the secret (HMAC of fresh random
 numbers) before anything else is read. Nothing is encrypted. One thread uses the links of a process; it reads whatever
-comes also while it waits to send, so that two that send to each other both get on.
+comes also while it waits to send, so that two that send to each other both get on. An interrupt comes while it waits,
+not in the middle of a message (interrupts.py): what has not been sent by then is kept and goes later.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from tilewise.engine.network.frames import Reader, frame, write
 from tilewise.engine.network.transport import PeerLost
+from tilewise.interrupts import allowed
 from tilewise.records import dataclass
 
 Address = tuple[str, int]
@@ -40,6 +42,7 @@ class Link:
     sock: socket.socket
     epoch: int
     reader: Reader = field(default_factory=Reader)
+    unsent: list[Any] = field(default_factory=list)  # buffers that the other side has not taken yet
 
 
 @dataclass
@@ -61,6 +64,7 @@ class Links:
         self._secret = secret
         self._poll = select.poll()
         self._by_fd: dict[int, int] = {}
+        self._unsent: set[int] = set()  # processes for which something waits
         self._greetings: dict[int, _Greeting] = {}
         self._listener: socket.socket | None = None
         if listen_at is not None:
@@ -114,33 +118,53 @@ class Links:
 
     def post_frame(self, who: int, buffers: list[Any]) -> None:
         """Send, and read what comes as long as the other side does not take it."""
+        self.queue_frame(who, buffers)
+        if who in self._unsent:
+            self.flush()
+            if who not in self.links:
+                raise PeerLost(f"process {who} is gone")
+
+    def queue_frame(self, who: int, buffers: list[Any]) -> None:
+        """Send what goes without waiting; the rest, of which the buffers must stay as they are, goes with `flush`."""
         link = self.links.get(who)
         if link is None:
             raise PeerLost(f"process {who} is gone")
+        if link.unsent:
+            link.unsent += buffers
+            return
         try:
             left = write(link.sock, buffers)
-            if left:
-                self._poll.modify(link.sock, select.POLLIN | select.POLLOUT)
-                while left:
-                    self.progress()
-                    if self.links.get(who) is not link:
-                        raise PeerLost(f"process {who} is gone")
-                    left = write(link.sock, left)
-                self._poll.modify(link.sock, select.POLLIN)
         except OSError as error:
             self.drop(who)
             raise PeerLost(f"process {who} is gone: {error}") from error
+        if left:
+            link.unsent = [*left]
+            self._unsent.add(who)
+            self._poll.modify(link.sock, select.POLLIN | select.POLLOUT)
+
+    def flush(self) -> None:
+        """Wait until everything is sent; what was for a process that is gone meanwhile is dropped."""
+        try:
+            while self._unsent:
+                self.progress()
         except BaseException:
-            self.drop(who)  # a message that was sent in part cannot be followed by others
+            for who in self._unsent:  # their owners may overwrite them from here on
+                self.links[who].unsent = [bytes(b) for b in self.links[who].unsent]
             raise
 
     def progress(self, seconds: float | None = None) -> bool:
-        """Wait until something can be read or written, and read; whether anything happened."""
-        events = self._poll.poll(None if seconds is None else seconds * 1e3)
+        """Wait until something can be read or written, and do that; whether anything happened."""
+        if seconds == 0.0:
+            events = self._poll.poll(0)
+        else:
+            with allowed():
+                events = self._poll.poll(None if seconds is None else seconds * 1e3)
         for fd, what in events:
             who = self._by_fd.get(fd)
             if who is not None:
-                if what != select.POLLOUT:
+                if what & select.POLLOUT:
+                    self._write(who, self.links[who])
+                if what != select.POLLOUT and who in self.links:
                     self._read(who, self.links[who])
             elif fd in self._greetings:
                 self._greet(fd)
@@ -152,6 +176,7 @@ class Links:
         """End a connection, if it is there."""
         link = self.links.pop(who, None)
         if link is not None:
+            self._unsent.discard(who)
             self._poll.unregister(link.sock)
             del self._by_fd[link.sock.fileno()]
             link.sock.close()
@@ -188,12 +213,23 @@ class Links:
         self._by_fd[sock.fileno()] = who
         self._poll.register(sock, select.POLLIN)
 
+    def _write(self, who: int, link: Link) -> None:
+        """Send on."""
+        try:
+            link.unsent = write(link.sock, link.unsent)
+        except OSError:
+            self.drop(who)
+            return
+        if not link.unsent:
+            self._unsent.discard(who)
+            self._poll.modify(link.sock, select.POLLIN)
+
     def _read(self, who: int, link: Link) -> None:
         try:
             for message in link.reader.read(link.sock):
                 self.arrived(who, message)
         except BaseException:
-            self.drop(who)  # an interrupt may have come in the middle of a message
+            self.drop(who)  # nobody knows where the next message begins
             raise
         if link.reader.closed and self.links.get(who) is link:
             self.drop(who)

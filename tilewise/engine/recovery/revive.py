@@ -175,7 +175,11 @@ class Recovery(Hosts):
 
     def _answers(self, futures: Sequence[Any]) -> list[Any]:
         """What hosts say; a failure is raised."""
-        answers = self.wait(futures)
+        try:
+            answers = self.wait(futures)
+        except BaseException:
+            self.disregard(futures)
+            raise
         failures = [a for a in answers if isinstance(a, Failure)]
         if any(f.lost for f in failures):
             raise WorkerLost(next(f.lost for f in failures if f.lost))
@@ -237,13 +241,13 @@ class Recovery(Hosts):
         if self.copying.last or self.saved is not None:  # there may be copies
             self.log.without_copies()
             self._restore()
-        self.broken = False
         for entry, unneeded in self.log.replay():
             # Handles that die meanwhile wait: entries to come may still read what they were on.
             self._start(entry, gone)
             gone = unneeded
             self._settle(RUNS_AHEAD)
         self.dead.extend(gone)
+        self.broken = False  # interrupted before, all this is done again
         if events.listeners:
             events.emit(events.Event("retry", "lost workers", began, time.perf_counter()))
         if copied:

@@ -1,0 +1,107 @@
+"""Ctrl-C that waits for a good moment. In: blocks that must come to their end. Out: KeyboardInterrupt after them.
+
+Python raises KeyboardInterrupt between any two instructions of the main thread. Inside of `to_the_end` it is noted, and
+raised at the end; inside of `allowed`, which stands around what may take long, at once, as ever.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` turns numbers into enumerations, which takes longer
+import threading
+from collections.abc import Callable
+from typing import Any
+
+SIGINT = _signal.SIGINT
+
+
+class _State:
+    """Of the main thread, which is the only one that hears of Ctrl-C."""
+
+    depth = 0  # of blocks
+    before: Callable[..., Any] | None = None  # the program's own handler, meanwhile
+    pressed: tuple[Any, ...] | None = None  # what it will be called with
+    open = False  # whether it is called at once
+
+
+def _press(*args: Any) -> None:
+    """Stands in for the program's handler."""
+    if not _State.open:
+        _State.pressed = args
+        return
+    _State.open = False  # should it raise, nothing else does before the block around this has ended
+    assert _State.before is not None
+    _State.before(*args)
+    _State.open = True
+
+
+def _raise_noted() -> None:
+    args, _State.pressed = _State.pressed, None
+    if args is not None:
+        assert _State.before is not None
+        _State.before(*args)
+
+
+def _in_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+class to_the_end:
+    """Inside, Ctrl-C is noted, and raised when the block has ended. Blocks may lie in each other."""
+
+    __slots__ = ("_counts", "_open")
+
+    def __enter__(self) -> None:
+        self._counts = _in_main_thread()
+        if not self._counts:
+            return
+        state = _State
+        self._open = state.open
+        if state.depth:
+            state.open = False
+            state.depth += 1
+            return
+        before = _signal.getsignal(SIGINT)
+        self._counts = callable(before)
+        if self._counts:
+            state.before, state.pressed, state.open = before, None, False
+            _signal.signal(SIGINT, _press)  # what came before this is raised here, by the old handler
+            state.depth = 1
+
+    def __exit__(self, *error: object) -> None:
+        if not self._counts:
+            return
+        state = _State
+        if state.depth == 1:
+            assert state.before is not None
+            state.depth = 0
+            _signal.signal(SIGINT, state.before)
+            _raise_noted()
+            return
+        state.depth -= 1
+        if self._open:
+            state.open = True
+            if state.pressed is not None:
+                state.open = False
+                _raise_noted()
+                state.open = True
+
+
+class allowed:
+    """Inside, Ctrl-C is raised at once although this is within `to_the_end`; also one that was noted before."""
+
+    __slots__ = ("_counts", "_open")
+
+    def __enter__(self) -> None:
+        state = _State
+        self._counts = state.depth > 0 and _in_main_thread()
+        if self._counts:
+            self._open = state.open
+            state.open = True
+            if state.pressed is not None:
+                state.open = False
+                _raise_noted()
+                state.open = True
+
+    def __exit__(self, *error: object) -> None:
+        if self._counts:
+            _State.open = self._open
