@@ -151,6 +151,7 @@ print(gc.get_freeze_count() > 0)
 IMPORTS = "from __future__ import annotations\nimport gc, os, sys\nfrom pathlib import Path\n"
 BEGINNINGS = {
     "import at the top": (IMPORTS + "import tilewise as np", True),
+    "a program with two names": (IMPORTS + "import multiprocessing\nimport tilewise as np", True),  # __mp_main__
     "a class before it": (IMPORTS + "class Own: pass\nimport tilewise as np", False),
     "an object before it": (IMPORTS + "given = [Path('.')]\nimport tilewise as np", False),
     "in a function": (IMPORTS + "def load():\n    import tilewise\nload()", False),

@@ -100,7 +100,8 @@ def freeze_all_but(modules: list[ModuleType]) -> None:
         ctypes.PYFUNCTYPE(None, ctypes.py_object)((name, ctypes.pythonapi))
         for name in ("PyObject_GC_UnTrack", "PyObject_GC_Track")
     )
-    kept = [each for module in modules for each in (module, vars(module)) if gc.is_tracked(each)]
+    both = {id(each): each for module in modules for each in (module, vars(module))}  # one may have several names
+    kept = [each for each in both.values() if gc.is_tracked(each)]
     for each in kept:
         untrack(each)
     gc.freeze()
