@@ -13,6 +13,7 @@ class DiskCounters:
     spilled_bytes: int = 0
     restored_bytes: int = 0
     written_bytes: int = 0  # to sinks, by the loop that made them
+    again_bytes: int = 0  # read or written once more because another worker took a block: no part of the others
     peak_bytes: int = 0  # that were set aside at once in the last stream
     predicted_read_bytes: int = 0
     predicted_spilled_bytes: int = 0  # at most, where it depends on data
@@ -33,7 +34,7 @@ class Counters:
     copies: int = 0  # of what workers held at a moment
     copied_bytes: int = 0  # to neighbours
     stolen_blocks: int = 0  # that idle workers computed for busy ones
-    stolen_bytes: int = 0  # operands and results of those
+    stolen_bytes: int = 0  # operands and results of those, and what was read once more for them
     saves: int = 0  # of what workers held, to the session's checkpoint
     saved_bytes: int = 0  # to its files
     read_bytes: int = 0  # by workers, from sources

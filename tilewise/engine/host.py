@@ -341,9 +341,9 @@ class ServedHost(Host):
         self.known: dict[int, Exchanges] = {}
         self._told = 0.0  # when the driver last heard how far a run is
         self._under_way = 0, 0  # the epoch and the number of that run
-        # Under a limit of memory nobody has room for blocks of others.
-        shares = mesh.blocks > 1 and memory is None
-        self.sharing = Sharing(transport, self.known) if shares else None
+        # Under a limit of memory, only where blocks take turns has anybody room for blocks of others.
+        shares = mesh.workers > 1 if memory is not None else mesh.blocks > 1
+        self.sharing = Sharing(transport, self.known if memory is None else None) if shares else None
         super().__init__(workers, mesh, memory, transport)
 
     def reset(self, workers: Sequence[int]) -> None:
@@ -351,7 +351,11 @@ class ServedHost(Host):
         super().reset(workers)
         self.known.clear()
         for w in self.workers.values():
-            w.sharing, w.reached = self.sharing, self._reached
+            w.reached = self._reached
+            if self.memory is None:
+                w.sharing = self.sharing
+            else:
+                w.lends = self.sharing
 
     def _reached(self, done: int, total: int, nbytes: int) -> None:
         """Tell the driver now and then how far a long run is; which ends if nobody waits for it any more."""
@@ -364,7 +368,7 @@ class ServedHost(Host):
     def learn(self, number: int, plan: Exchanges | Shares | bytes) -> None:
         """Keep a plan, for blocks of others as well."""
         super().learn(number, plan)
-        if self.sharing is not None:
+        if self.sharing is not None and self.memory is None:
             known = next(iter(self.workers.values())).plans[number]
             assert not isinstance(known, Shares), "blocks take turns under a limit of memory only"
             self.known[number] = known.plan
@@ -382,7 +386,11 @@ class ServedHost(Host):
         if self.sharing is None:
             return super()._run(start, tag, scattered)
         self.sharing.begin()
-        made = super()._run(start, tag, scattered)
+        try:
+            made = super()._run(start, tag, scattered)
+        finally:
+            if self.memory is not None:
+                self.sharing.close()
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
 
     def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:

@@ -2,13 +2,14 @@
 
 A process that has waited for a while says so to the others. One that has blocks left looks, after each block, whether
 somebody asks, and hands out half of what is left if a block takes longer than sending it. Results go back, and are
-combined in the order of blocks: who computed them changes no bit. Only where workers have several blocks.
+combined in the order of blocks: who computed them changes no bit. Where workers have several blocks, and where blocks
+take turns (stream/lending.py): there, whoever computes a block reads it itself, within the memory of its own turn.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewise.engine.device import StepRunner, runner
+from tilewise.engine.network.frames import flat
 from tilewise.engine.network.transport import PeerFailed, PeerLost
-from tilewise.engine.network.wire import DONE, JOB, Wire
+from tilewise.engine.network.wire import DONE, JOB, PART, Wire
 from tilewise.engine.recovery.copies import packed, unpacked
 from tilewise.ops.const import Const
 from tilewise.plan.blocks import BlockNode
@@ -42,6 +44,14 @@ class Job(NamedTuple):
     consts: tuple[Any, ...]
 
 
+class Turn(NamedTuple):
+    """The turn of a block in a loop, as another process can take it."""
+
+    run: int
+    loop: int
+    block: int
+
+
 def step_of(plan: Exchanges, job: Job) -> Step:
     """The step that a job is about."""
     step = plan.steps[job.step]
@@ -63,15 +73,18 @@ def nodes_of(plan: Exchanges, block: int, consts: Sequence[Any]) -> Sequence[Blo
 
 
 class Sharing:
-    """What a process hands out to others, and does for them."""
+    """What a process hands out to others, and does for them: steps on blocks of plans that it knows, at any time; turns
+    of blocks where it has had its own (`open`)."""
 
-    def __init__(self, wire: Wire, plans: Mapping[int, Exchanges]) -> None:
+    def __init__(self, wire: Wire, plans: Mapping[int, Exchanges] | None) -> None:
         self.wire = wire
-        self.plans = plans
+        self.plans = plans  # None: turns only
         self.bytes = self.blocks = 0  # handed out in the run under way
         self._runners: dict[tuple[int, int, int, str], StepRunner] = {}
         self._tickets = 0
-        wire.helps = self.help
+        self._turn: Callable[[Turn, Callable[[Any, ND], None]], Values] | None = None
+        if plans is not None:
+            wire.helps = self.help
 
     def begin(self) -> None:
         """A run starts."""
@@ -83,17 +96,19 @@ class Sharing:
 
     # -- for those who are busy ---------------------------------------------------------------------------------------
 
-    def hand_out(self, left: deque[int], seconds: float, nbytes: int) -> list[tuple[int, int]]:
+    def hand_out(
+        self, left: deque[int], seconds: float, nbytes: int, purpose: object = True, most: int | None = None
+    ) -> list[tuple[int, int]]:
         """Blocks that others take, with who: at most half of what is left, which gets shorter."""
         given: list[tuple[int, int]] = []
-        if len(left) < 2 or seconds < max(LEAST_SECONDS, WORTH * nbytes / RATE):
+        if len(left) < 2 or most == 0 or seconds < max(LEAST_SECONDS, WORTH * nbytes / RATE):
             return given
-        for taker in self.wire.idle():
-            for _ in range(len(left) // 2):
+        for taker in self.wire.idle(purpose):
+            for _ in range(min(len(left) // 2, len(left) if most is None else most - len(given))):
                 given.append((left.pop(), taker))
         return given
 
-    def give(self, taker: int, job: Job, operands: Values) -> tuple[int, int]:
+    def give(self, taker: int, job: Job | Turn, operands: Values) -> tuple[int, int]:
         """Hand a block out: a ticket for its results."""
         self._tickets += 1
         self.wire.post(taker, (JOB, self.wire.epoch, self._tickets, job, packed({0: operands})))
@@ -116,19 +131,37 @@ class Sharing:
 
     # -- for those who are idle ---------------------------------------------------------------------------------------
 
-    def help(self, who: int, epoch: int, ticket: int, job: Job, pieces: list[ND]) -> None:
+    def open(self, run: int, loop: int, turn: Callable[[Turn, Callable[[Any, ND], None]], Values]) -> None:
+        """This process has had its turns of a loop: `turn` takes those of others, and sends parts of what it makes."""
+        self._turn, self.wire.purpose, self.wire.helps = turn, (run, loop), self.help
+
+    def close(self) -> None:
+        """It has turns of its own again."""
+        self._turn = None
+        self.wire.rest_no_more()
+
+    def help(self, who: int, epoch: int, ticket: int, job: Job | Turn, pieces: list[ND]) -> None:
         """Compute a block for another process, and send back what it makes.
 
         Nothing, if that fails: whoever has the block then fails in the same way, and says so to the driver.
         """
+
+        def send(where: Any, part: ND) -> None:
+            self.wire.post(who, (PART, epoch, ticket, where, flat([part])))
+
         try:
-            made = self._made(job, pieces)
+            made = self._made(job, pieces) if isinstance(job, Job) else self._taken(job, send)
         except Exception:
             made = []
         with suppress(PeerLost):  # whoever waits for it is told by the driver
             self.wire.post(who, (DONE, epoch, ticket, made))
 
+    def _taken(self, job: Turn, send: Callable[[Any, ND], None]) -> list[ND]:
+        assert self._turn is not None and (job.run, job.loop) == self.wire.purpose, "of a run that was given up"
+        return packed({0: self._turn(job, send)})
+
     def _made(self, job: Job, pieces: list[ND]) -> list[ND]:
+        assert self.plans is not None
         plan = self.plans[job.number]
         step = step_of(plan, job)
         key = (job.number, job.step, job.inner, job.backend)

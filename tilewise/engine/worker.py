@@ -91,6 +91,7 @@ class Worker:
         self.now: tuple[Start, Prepared] | None = None
         self.reached: Callable[[int, int, int], None] | None = None  # told after each step, where somebody is far away
         self.sharing: Sharing | None = None  # with other processes, where workers have several blocks
+        self.lends: Sharing | None = None  # the same where blocks take turns
 
     # -- a run of a plan ------------------------------------------------------------------------------------------
 

@@ -152,6 +152,24 @@ class Shares:
         origins = {self.streams.origin[w] for w in self.wanted}
         return not any(plan.specs[x].leaf for x in origins) and all(self.result(x) is not None for x in origins)
 
+    # -- who may take a turn for another ----------------------------------------------------------------------------
+
+    def anyones(self, index: int) -> bool:
+        """Whether any worker can read what blocks of a loop take: from sources, or of values that all of them have."""
+        return self.workers > 1 and all(
+            self.owned(self.streams.origin[x]) is None for x in self.streams.loops[index].takes
+        )
+
+    @cached_property
+    def _before(self) -> list[dict[int, int]]:
+        return [
+            {b: a for own in self.of for a, b in pairwise(own.loops[k].order)} for k in range(len(self.streams.loops))
+        ]
+
+    def before(self, index: int, block: int) -> int | None:
+        """The block that has its turn just before this one, on the same worker."""
+        return self._before[index].get(block)
+
     # -- who keeps what -------------------------------------------------------------------------------------------
 
     @cached_property

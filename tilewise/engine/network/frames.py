@@ -104,6 +104,8 @@ class Reader:
             if self._empty:
                 self._filled(count)
                 self._parse(done)
+                if done:  # what it is about may be put away before more of that size is read
+                    return done
             else:
                 start = 0 if self._got else self._whole(into[:count], done)
                 if start < count:

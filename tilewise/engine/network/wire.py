@@ -23,10 +23,11 @@ FAILED = 1  # epoch, run: the process that sends this sends nothing more in the 
 CALL = 2  # what makes a Call
 ANSWER = 3  # number of the call, result
 EPOCH = 4  # epoch, from the driver: everything older is void
-IDLE = 5  # epoch, whether: the process that sends this has nothing to do, or has again
+IDLE = 5  # epoch, purpose: the process that sends this has nothing to do, and can do work of this kind; None: it has
 JOB = 6  # epoch, ticket, what to compute for the sender, pieces
 DONE = 7  # epoch, ticket, pieces
 REACHED = 8  # steps done, all steps, bytes that came: to the driver
+PART = 9  # epoch, ticket, where it belongs, one piece: of what a job makes, before it is done
 MOST_ANSWERS = 8  # that are sent at once: the driver goes on when it has some
 IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
@@ -57,7 +58,9 @@ class Wire(Links):
         self.helps: Callable[..., None] | None = None  # does a job for another process, if they share work at all
         self.results: dict[tuple[int, int], list[ND]] = {}  # of jobs that others did, by process and ticket
         self._jobs: deque[tuple[Any, ...]] = deque()
-        self._idle: set[int] = set()  # processes that have nothing to do
+        self.purpose: object = True  # which jobs this process could do now; others ask for those of their own
+        self.keeps: Callable[..., None] | None = None  # puts a part of what another process makes where it belongs
+        self._idle: dict[int, object] = {}  # processes that have nothing to do, and what they could do
         self._said = False  # that this one has nothing to do
 
     # -- the transport ------------------------------------------------------------------------------------------------
@@ -128,6 +131,11 @@ class Wire(Links):
         elif not self.progress(IDLE_SECONDS):
             self._say(True)
 
+    def rest_no_more(self) -> None:
+        """This process takes no jobs from now on."""
+        self.helps = None
+        self._busy()
+
     def _busy(self) -> None:
         """There is something to do again."""
         if self._said:
@@ -137,20 +145,23 @@ class Wire(Links):
         self._said = idle
         for who in [w for w in self.links if w != DRIVER]:
             with suppress(PeerLost):
-                self.post(who, (IDLE, self.epoch, idle))
+                self.post(who, (IDLE, self.epoch, self.purpose if idle else None))
 
-    def idle(self) -> list[int]:
-        """Processes that ask for work now; each is named once, until it has asked again."""
-        self.progress(0.0)
-        found = sorted(self._idle)
-        self._idle.clear()
+    def idle(self, purpose: object = True) -> list[int]:
+        """Processes that ask for such work now; each is named once, until it has asked again."""
+        while self.progress(0.0):
+            continue
+        found = sorted(who for who, what in self._idle.items() if what == purpose)
+        for who in found:
+            del self._idle[who]
         return found
 
     def do_jobs(self) -> bool:
         """Compute what others have handed to this process, and ask for more; whether there was anything."""
+        if self.helps is None:
+            return False
         found = bool(self._jobs)
         while self._jobs:
-            assert self.helps is not None
             self.helps(*self._jobs.popleft())
             if self._said and not self._jobs:
                 self._say(True)
@@ -222,10 +233,13 @@ class Wire(Links):
                 self._failed.add((who, message[2]))
         elif kind == IDLE:
             if message[1] == self.epoch:
-                (self._idle.add if message[2] else self._idle.discard)(who)
+                self._idle[who] = message[2]
         elif kind == JOB:
             if message[1] == self.epoch:
                 self._jobs.append((who, *message[1:]))
+        elif kind == PART:
+            if message[1] == self.epoch and self.keeps is not None:
+                self.keeps((who, message[2]), message[3], unflat(message[4])[0])
         elif kind == DONE:
             if message[1] == self.epoch:
                 self.results[who, message[2]] = message[3]

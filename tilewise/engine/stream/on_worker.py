@@ -16,6 +16,7 @@ from tilewise import events
 from tilewise.engine.counters import DiskCounters
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.stream.crossing import Talk
+from tilewise.engine.stream.lending import Lending
 from tilewise.engine.stream.run import Share
 from tilewise.engine.stream.values import Values
 from tilewise.layout import Replicate, held_box, owned_box
@@ -49,7 +50,8 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
     mapped = {streams.origin[pos] for pos in shares.wanted}
     values = Values(streams, leaves, start.consts, budget, counters, sinks, mapped)
     try:
-        talk = Share(shares, worker.index, values, start.backend, worker.reached).run()
+        lending = None if worker.lends is None else Lending(worker.lends, start.epoch, start.run)
+        talk = Share(shares, worker.index, values, start.backend, worker.reached, lending).run()
         inbox: Any = None
         while True:
             try:
@@ -64,6 +66,8 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
         for pos, key, value in zip(shares.wanted, start.keys, results, strict=True):
             if value is not None:
                 _store(worker, shares, streams.origin[pos], key, value)
+        if worker.lends is not None:
+            worker.lends.bytes += counters.again_bytes
     finally:
         values.close()
     disk = counters.spilled_bytes, counters.restored_bytes, counters.written_bytes

@@ -6,6 +6,8 @@ to each of the others and gets what they sent; all workers do so equally often (
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +20,7 @@ from tilewise.engine.device import runner
 from tilewise.engine.prepared import contributes_nothing, has_nothing
 from tilewise.engine.stream.collective import run_collective
 from tilewise.engine.stream.crossing import Talk, all_summed, brought
+from tilewise.engine.stream.lending import Lending, LoopLending
 from tilewise.engine.stream.values import Taken, Values
 from tilewise.ir.reductions import Combining
 from tilewise.layout import Held, dims, owned_box, reduction
@@ -71,8 +74,9 @@ class Share:
         values: Values,
         backend: str,
         tell: Callable[[int, int, int], None] | None = None,  # the driver, where it is far away
+        lending: Lending | None = None,
     ) -> None:
-        self.tell = tell
+        self.tell, self.lending = tell, lending
         self.shares, self.worker, self.values, self.backend = shares, worker, values, backend
         self.streams, self.plan = shares.of[worker], shares.streams.plan
         self.consts = {pos: values.there[pos] for pos in self.plan.consts}
@@ -92,7 +96,7 @@ class Share:
             if loop.once:
                 self._once(loop)
             if loop.steps:
-                yield from self._loop(loop)
+                yield from self._loop(k)
             for step in loop.after:
                 values.make_room(step.pos)
                 yield from run_collective(shares, self.worker, k, step, values)
@@ -110,9 +114,9 @@ class Share:
 
     # -- blocks ---------------------------------------------------------------------------------------------------
 
-    def _loop(self, loop: Loop) -> Talk[None]:
+    def _loop(self, index: int) -> Talk[None]:
         """All blocks, one after the other; then what they add up to, with those of other workers."""
-        streams, values, store = self.streams, self.values, self.values.blocks
+        streams, values, store, loop = self.streams, self.values, self.values.blocks, self.streams.loops[index]
         for pos in loop.gives:
             values.make_room(pos)
         sums = {pos: _Sum(values, pos, pos in streams.in_turn) for pos in loop.partial}
@@ -121,35 +125,7 @@ class Share:
             if pos in streams.on_disk:
                 values.make_room(pos)
         store.reserve(("contributions",), ends + streams.sum_bytes(loop))
-        steps = runner(loop.steps, self.backend)
-        sizes = [streams.largest(x) for x in range(len(self.plan.specs))]
-        work = streams.work_bytes(loop, sizes)
-        taken: Taken | None = values.take(loop, loop.order[0], None) if loop.order else None
-        for block, after in zip(loop.order, (*loop.order, None)[1:], strict=True):
-            assert taken is not None
-            arrays = taken.wait()
-            done, total = self.reached
-            if self.tell is None:
-                events.activity.reach("block", done, total, values.counters.read_bytes)
-            else:
-                self.tell(done, total, values.counters.read_bytes)
-            self.reached = done + 1, total
-            ahead = None if after is None or not streams.ahead else values.take(loop, after, taken)
-            store.reserve(("a block",), work)
-            made, nothing = self._block(loop, steps, block, arrays)
-            for pos, tree in sums.items():
-                tree.add(block, None if pos in nothing else made[pos])
-            values.give(block, {pos: made[pos] for pos in loop.gives})
-            del made, arrays
-            store.release(("a block",))
-            before: Taken | None = taken
-            taken = ahead
-            del ahead
-            store.release(("blocks read ahead", block))
-            if taken is None and after is not None:
-                taken = values.take(loop, after, before)
-            before = None  # its memory is for the next but one
-        values.written()
+        yield from self._turns(index, sums)
         store.release(("contributions",))
         for pos, tree in sums.items():
             if pos in streams.on_disk:
@@ -159,7 +135,80 @@ class Share:
             else:
                 values.keep(pos, tree.result())
 
-    def _block(self, loop: Loop, steps: Any, block: int, arrays: dict[int, ND]) -> tuple[list[Any], set[int]]:
+    def _turns(self, index: int, sums: Mapping[int, _Sum]) -> Talk[None]:
+        """Every block of a loop has its turn. Those that others have taken have their place in the order, too."""
+        streams, values, loop = self.streams, self.values, self.streams.loops[index]
+        steps = runner(loop.steps, self.backend)
+        work = streams.work_bytes(loop, [streams.largest(x) for x in range(len(self.plan.specs))])
+        left = deque(loop.order)
+        lent = None if self.lending is None else self.lending.of_loop(self.shares, self.worker, index, values)
+
+        def computed(block: int, arrays: Mapping[int, ND]) -> tuple[Mapping[int, ND], set[int]]:
+            made, nothing = self._block(loop, steps, block, arrays)
+            return {x: made[x] for x in (*loop.gives, *loop.partial)}, nothing
+
+        def turn(taken: Taken, ahead: int | None) -> Taken | None:
+            """A block, and reading the next one on the way."""
+            block, before, began = taken.block, self.shares.before, time.perf_counter()
+            arrays = taken.wait()
+            self._tell()
+            read = ahead is not None and streams.ahead
+            after = values.take(loop, ahead, taken, before(index, ahead)) if read and ahead is not None else None
+            values.blocks.reserve(("a block",), work)
+            made, nothing = computed(block, arrays)
+            for pos, tree in sums.items():
+                tree.add(block, None if pos in nothing else made[pos])
+            values.give(block, {pos: made[pos] for pos in loop.gives})
+            del made, arrays
+            values.blocks.release(("a block",))
+            values.blocks.release(("blocks read ahead", block))
+            if ahead is not None and after is None:
+                after = values.take(loop, ahead, taken, before(index, ahead))
+            if lent is not None and left:
+                lent.hand_out(left, time.perf_counter() - began)
+            return after
+
+        taken = values.take(loop, left[0], None, None) if left else None
+        if left:
+            left.popleft()
+        while taken is not None:
+            taken = turn(taken, left.popleft() if left else None)
+        if lent is not None:
+            self._collect(lent, sums, turn)
+        values.written()
+        if self.shares.anyones(index):  # all wait for all: who has nothing left to do helps the others
+            if lent is not None:
+                lent.open(computed, work)
+            yield [[] for _ in range(self.shares.workers)]
+            if lent is not None:
+                lent.shut()
+
+    def _collect(
+        self, lent: LoopLending, sums: Mapping[int, _Sum], turn: Callable[[Taken, int | None], Taken | None]
+    ) -> None:
+        """What others made of blocks, in the order of blocks; what they could not make is made here."""
+        order = {block: k for k, block in enumerate(lent.loop.order)}
+        for block in sorted(lent.tickets, key=order.__getitem__):
+            found = lent.collect(block)
+            if found is None:
+                turn(self.values.take(lent.loop, block, None, self.shares.before(lent.index, block)), None)
+            else:
+                self._tell()
+                for pos, tree in sums.items():
+                    tree.add(block, found[0].get(pos))
+            lent.done(block)
+        lent.close()
+
+    def _tell(self) -> None:
+        """Say how far this is, one block further each time."""
+        done, total = self.reached
+        if self.tell is None:
+            events.activity.reach("block", done, total, self.values.counters.read_bytes)
+        else:
+            self.tell(done, total, self.values.counters.read_bytes)
+        self.reached = done + 1, total
+
+    def _block(self, loop: Loop, steps: Any, block: int, arrays: Mapping[int, ND]) -> tuple[list[Any], set[int]]:
         """What the steps of a loop make of a block, and which of it are contributions of nothing."""
         here: list[Any] = [None] * len(self.plan.specs)
         for pos, number in self.consts.items():

@@ -6,8 +6,8 @@ Reads and writes run on threads of their own. Memory is set aside in a block sto
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -80,8 +80,12 @@ class Values:
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def take(self, loop: Loop, block: int, before: Taken | None) -> Taken:
-        """Begin to read what a block takes. What has the same box as for the block before is not read again."""
+    def take(self, loop: Loop, block: int, before: Taken | None, planned: int | None) -> Taken:
+        """Begin to read what a block takes. What has the same box as for the block before is not read again.
+
+        `planned`: the block whose turn the plan has before. If `before` is another, what is read once more is counted
+        apart.
+        """
         taken = Taken(block)
         parts = dict(loop.inside)
         for x in loop.takes:
@@ -94,11 +98,12 @@ class Values:
                 kind = self.plan.specs[x].dtype
                 taken.arrays[x] = np.broadcast_to(np.asarray(by.neutral(kind), kind), dims(box))
                 continue
-            if by is None and before is not None and before.boxes[x] == box and self.streams.in_file(x):
+            shared = by is None and planned is not None and self.streams.box(x, planned) == box
+            if shared and before is not None and before.boxes[x] == box and self.streams.in_file(x):
                 taken.arrays[x] = before.arrays[x]
                 taken.reading += before.reading
             else:
-                taken.arrays[x] = self._part(x, box, taken)
+                taken.arrays[x] = self._part(x, box, taken, again=shared)
         for x, whole in parts.items():
             inner = tuple(runs(s)[0] for s in taken.boxes[x])  # plain intervals: plan/loops.py
             taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]
@@ -124,7 +129,7 @@ class Values:
         taken.wait()
         return array
 
-    def _part(self, pos: int, box: Held, taken: Taken) -> ND:
+    def _part(self, pos: int, box: Held, taken: Taken, again: bool = False) -> ND:
         spec, source = self.plan.specs[pos], self.there[self.streams.origin[pos]]
         assert not isinstance(source, Sink), "nothing is read of what is only written"
         full = tuple((0, n) for n in spec.shape)
@@ -138,7 +143,9 @@ class Values:
             for part in boxes_of(box):
                 out[within(part, box)] = source[within(part, full)]
             return out
-        if isinstance(source, Spilled) and self.streams.origin[pos] in self.streams.on_disk:
+        if again:
+            self.counters.again_bytes += out.nbytes
+        elif isinstance(source, Spilled) and self.streams.origin[pos] in self.streams.on_disk:
             self.counters.restored_bytes += out.nbytes
         elif self.streams.origin[pos] not in self.streams.held:
             self.counters.read_bytes += out.nbytes
@@ -208,21 +215,23 @@ class Values:
         """What a block has made of kept values. Files are written behind: what came before is written by then."""
         self.written()
         held = 0
-        for pos, array in made.items():
-            layout, shape = self.plan.layouts[pos], self.plan.specs[pos].shape
-            if not counts_for(layout, self.plan.mesh, block):
-                continue
-            box, own = self.streams.box(pos, block), owned_box(layout, shape, self.plan.mesh, block=block)
-            behind = self.streams.ahead and pos in self.streams.on_disk
-            for part in boxes_of(own):
-                data = array[within(part, box)]
-                if behind:
-                    held += data.nbytes
-                    self._writing.append(self._writer.submit(self.put, pos, part, data))
-                else:
-                    self.put(pos, part, data)
+        for pos, part, data in self.parts(block, made):
+            if self.streams.ahead and pos in self.streams.on_disk:
+                held += data.nbytes
+                self._writing.append(self._writer.submit(self.put, pos, part, data))
+            else:
+                self.put(pos, part, data)
         if held:
             self.blocks.reserve(("blocks being written",), held)
+
+    def parts(self, block: int, made: Mapping[int, ND]) -> Iterator[tuple[int, Box, ND]]:
+        """What of the values that a block has made is its own to keep: position, place, elements."""
+        for pos, array in made.items():
+            layout, shape = self.plan.layouts[pos], self.plan.specs[pos].shape
+            if counts_for(layout, self.plan.mesh, block):
+                box, own = self.streams.box(pos, block), owned_box(layout, shape, self.plan.mesh, block=block)
+                for part in boxes_of(own):
+                    yield pos, part, array[within(part, box)]
 
     def written(self) -> None:
         """Wait until all is written."""
@@ -231,6 +240,12 @@ class Values:
         self._writing = []
         if ("blocks being written",) in self.blocks:
             self.blocks.release(("blocks being written",))
+
+    def settle(self) -> None:
+        """Wait until nothing is being written, whether or not that went well."""
+        wait(self._writing)
+        self._writing = []
+        self.written()
 
     def drop(self, positions: Sequence[int]) -> None:
         """Let go of kept values."""
