@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program.ir import (
     Alloc,
     Apart,
     Block,
+    Const,
     Dim,
+    Fail,
     For,
     HostCall,
     If,
     Invoke,
+    Leave,
     Load,
     Loop,
     Named,
+    Op,
+    Pick,
     Product,
     Return,
     Set,
+    Span,
     Stmt,
     Store,
     Var,
@@ -34,6 +40,13 @@ BLOCKS: dict[type, tuple[str, ...]] = {
     Loop: ("body",),
     Named: ("body",),
 }
+# The fields of statements and expressions that hold expressions, or tuples of them.
+EXPRESSIONS: dict[type, tuple[str, ...]] = {
+    Const: (), Var: (), Dim: (), Apart: (), Op: ("args",), Load: ("index",), Pick: ("test", "yes", "no"),
+    Span: ("start", "length", "step"), Set: ("value",), Store: ("index", "value"), If: ("test",),
+    For: ("start", "stop", "step"), Loop: (), Named: (), Leave: (), Return: ("values",), Fail: ("values",),
+    Alloc: ("shape",), View: ("at", "spans"), Product: (), HostCall: ("inputs",), Invoke: ("inputs",),
+}  # fmt: skip
 
 
 def inner_blocks(s: Stmt) -> list[Block]:
@@ -43,10 +56,12 @@ def inner_blocks(s: Stmt) -> list[Block]:
 
 def statements(block: Block) -> Iterator[Stmt]:
     """All statements, those inside of others too."""
-    for s in block:
+    todo = [*reversed(block)]
+    while todo:
+        s = todo.pop()
         yield s
-        for inner in inner_blocks(s):
-            yield from statements(inner)
+        for name in reversed(BLOCKS.get(type(s), ())):
+            todo += reversed(getattr(s, name))
 
 
 def size(block: Block) -> int:
@@ -56,26 +71,15 @@ def size(block: Block) -> int:
 
 def expressions(node: Any) -> Iterator[Any]:
     """All expressions of a statement (spans included), without those of blocks inside."""
-    skip = BLOCKS.get(type(node), ())
-    todo = [getattr(node, n) for n in _parts(type(node)) if n not in skip]
+    todo = [getattr(node, n) for n in EXPRESSIONS[type(node)]]
     while todo:
         e = todo.pop()
         if type(e) is tuple:
             todo += e
-        elif parts := _parts(type(e)):
+        elif (parts := EXPRESSIONS.get(type(e))) is not None:
             yield e
-            todo += [getattr(e, n) for n in parts]
-
-
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _parts(kind: type) -> tuple[str, ...]:
-    """The fields of a statement or an expression; nothing for others."""
-    found = _FIELDS.get(kind)
-    if found is None:
-        found = _FIELDS[kind] = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
-    return found
+            for n in parts:
+                todo.append(getattr(e, n))
 
 
 def names_set(block: Block) -> set[str]:
@@ -117,13 +121,18 @@ def arrays_used(s: Stmt) -> set[str]:
 
 
 def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A statement or expression with `change` applied to all of its parts, the innermost first."""
-    if isinstance(node, tuple):
-        return tuple(mapped(x, change) for x in node)
-    if not is_dataclass(node) or isinstance(node, type):
+    """A statement or expression with `change` applied to all of its parts, the innermost first.
+
+    What has blocks inside is a new object always: some passes know statements by their identity.
+    """
+    if type(node) is tuple:
+        several = [mapped(x, change) for x in node]
+        return tuple(several) if any(a is not b for a, b in zip(several, node, strict=True)) else node
+    parts = EXPRESSIONS.get(type(node))
+    if parts is None:
         return node
-    parts = {f.name: getattr(node, f.name) for f in fields(node)}
-    made = {n: mapped(v, change) for n, v in parts.items() if isinstance(v, tuple) or is_dataclass(v)}
-    if any(made[n] is not parts[n] for n in made):
+    blocks = BLOCKS.get(type(node), ())
+    made = {n: mapped(getattr(node, n), change) for n in (*parts, *blocks)}
+    if blocks or any(made[n] is not getattr(node, n) for n in made):
         node = replace(cast(Any, node), **made)
     return change(node)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.call.helpers import CODE, GEOM, OBJS
 from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout
+from tilewise.backend.llvm.program import layout, poll
 from tilewise.kernel.program.ir import Block, Const, Expr, For, If, Load, Loop, Op, Program, Set, Stmt, Store, Var, View
 from tilewise.kernel.program.walk import arrays_set, arrays_used, expressions, names_read, names_set, size, statements
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CHUNKS = 32
 NEXT, MANY, COUNT, START, TOUCHED, FIRST = 0, 1, 2, 3, 4, 6  # words of a block
 MOST_HELPERS = 63
-SHORT = 20  # statements of a loop inside of others that is emitted once more, for where it is not worth threads
+SHORT = 20  # statements of an innermost loop inside of others that is emitted again, for where it is not worth threads
 NONE = 1  # in place of an address: there are no helpers
 DEAR = {"divide": 8, "sqrt": 10, "power": 60, "floor_divide": 12, "remainder": 15}
 TRIPS, TURNS = 8, 50  # of loops whose lengths are not known before, and of those without an end
@@ -40,11 +40,14 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     count = em.trips(s, start, stop, step)
     code, block = _outlined(em, s)
     fn, kept = em.fn, s.kept  # numbers that are read later are those of the last iteration, which then runs here
-    here = kept or (em.nested > 0 and size(s.body) <= SHORT)
+    here = kept or (em.nested > 0 and size(s.body) <= SHORT and (not poll.has_loops(s.body) or poll.only_short(s.body)))
     if not here:
         _filled(em, s, block)
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
-    worth = count.cmp("sgt", 1) & (count * _cost(em, s, start, count, step)).cmp("sgt", em.word(em.out(layout.WORTH)))
+    work = count * _cost(em, s, start, count, step)
+    if em.patience is not None and em.nested and not here:  # nobody counts in there
+        em.put(em.patience, em.word(em.patience) - work.intrinsic("smin", poll.PART))
+    worth = count.cmp("sgt", 1) & work.cmp("sgt", em.word(em.out(layout.WORTH)))
     fn.do(f"br i1 {worth.name}, label %{shared}, label %{alone}, !prof !{em.scopes.unlikely}")
     before = fn.block
     fn.label(shared)

@@ -20,6 +20,9 @@ from tilewise.kernel.program.walk import arrays_set, expressions, names_set, sta
 
 MOST_PAIRS = 4000  # of accesses that are compared
 _ENDLESS = Expr((), 0, 0, math.inf)
+# From which end loops are counted, in the order of trial: this one, those inside.
+FLAT_ENDS = ((False, False), (True, False))
+NEST_ENDS = ((False, False), (False, True), (True, False), (True, True))
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Accesses:
                 made.setdefault(s.array, []).append(s)
         self.views = {n: m[0] for n, m in made.items() if len(m) == 1 and isinstance(m[0], ir.View)}
         self.symbols: dict[ir.Expr, tuple[Index, Index]] = {}
+        self._symbol_forms: dict[ir.Expr, Expr] = {}
+        self._variable_forms: dict[tuple[str, int], Expr | None] = {}  # by name and innermost loop around
         self.indices: dict[int, Index] = {}
         self.touches: list[Touch] = []
         self.parallel = self.index_of(loop)
@@ -112,12 +117,19 @@ class Accesses:
             return None if view is None else self.form(view.spans[e.axis].length, loops)
         if not self._same(e):
             return None
-        if e not in self.symbols:
-            self.symbols[e] = Index("symbol", _ENDLESS), Index("symbol", _ENDLESS)
-        up, down = self.symbols[e]
-        return var(up) - var(down)
+        found = self._symbol_forms.get(e)
+        if found is None:
+            up, down = self.symbols[e] = Index("symbol", _ENDLESS), Index("symbol", _ENDLESS)
+            found = self._symbol_forms[e] = var(up) - var(down)
+        return found
 
     def _variable(self, name: str, loops: Sequence[ir.For]) -> Expr | None:
+        key = name, id(loops[-1]) if loops else 0
+        if key not in self._variable_forms:
+            self._variable_forms[key] = self._variable_form(name, loops)
+        return self._variable_forms[key]
+
+    def _variable_form(self, name: str, loops: Sequence[ir.For]) -> Expr | None:
         if name in self.defined:
             return self.form(self.defined[name], loops)
         around = next((k for k in reversed(range(len(loops))) if loops[k].name == name), None)
@@ -199,15 +211,21 @@ class Accesses:
             return True
         return distances(a.access, b.access, self.parallel, self.shared)[1] is None
 
+    def same_element(self, number: int) -> bool:
+        """Whether an access touches one element, the same in every iteration: no proof will tell these apart."""
+        shared = set(self.shared)
+        return all(x.affine and x.indices <= shared for x in self.touches[number].access.subscripts)
+
 
 def independent(program: ir.Program, loop: ir.For) -> bool:
     """Whether no two iterations touch the same element, one of them to write it."""
     open_pairs: list[tuple[int, int]] | None = None
-    for ends in ((False, False), (False, True), (True, False), (True, True)):
+    nested = any(isinstance(s, ir.For) for s in statements(loop.body))
+    for ends in NEST_ENDS if nested else FLAT_ENDS:
         found = Accesses(program, loop, ends)
         if open_pairs is None:
             open_pairs = found.pairs()
-            if len(open_pairs) > MOST_PAIRS:
+            if len(open_pairs) > MOST_PAIRS or any(a == b and found.same_element(a) for a, b in open_pairs):
                 return False
         open_pairs = [p for p in open_pairs if not found.apart(*p)]
         if not open_pairs:

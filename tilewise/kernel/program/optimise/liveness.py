@@ -41,6 +41,13 @@ def follow_back(
     `sets` says what a statement gives a new value: nobody after it needs the old one. A loop sets its counter inside.
     """
     ends: dict[str, Names] = {}  # what is live after a block of this label
+    known: dict[int, Names] = {}  # by statement: loops are gone through again and again
+
+    def reads_of(s: ir.Stmt) -> Names:
+        found = known.get(id(s))
+        if found is None:
+            found = known[id(s)] = reads(s)
+        return found
 
     def block(stmts: ir.Block, after: Names) -> Names:
         for s in reversed(stmts):
@@ -51,10 +58,10 @@ def follow_back(
         """What is live before it."""
         note(s, after)
         if isinstance(s, ir.If):
-            return block(s.then, after) | block(s.other, after) | reads(s)
+            return block(s.then, after) | block(s.other, after) | reads_of(s)
         if isinstance(s, ir.For):
             counter = sets(s)
-            return around(s.body, after, counter) | around(s.proved, after, counter) | reads(s)
+            return around(s.body, after, counter) | around(s.proved, after, counter) | reads_of(s)
         if isinstance(s, ir.Loop):
             return around(s.body, NONE, NONE)
         if isinstance(s, ir.Named):
@@ -62,7 +69,7 @@ def follow_back(
             return block(s.body, after)
         if isinstance(s, ir.Leave):
             return ends[s.label]
-        return reads(s) if isinstance(s, ir.Return | ir.Fail) else (after - sets(s)) | reads(s)
+        return reads_of(s) if isinstance(s, ir.Return | ir.Fail) else (after - sets(s)) | reads_of(s)
 
     def around(body: ir.Block, after: Names, counter: Names) -> Names:
         """Before a loop: what is live there is live after each iteration, too."""

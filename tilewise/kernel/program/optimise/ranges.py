@@ -31,7 +31,7 @@ from tilewise.kernel.program.optimise.intervals import (
     sure,
     widened,
 )
-from tilewise.kernel.program.walk import arrays_set, expressions, mapped, names_set, size
+from tilewise.kernel.program.walk import arrays_set, expressions, mapped, names_set, size, statements
 
 EXACT_FLOAT = 1 << 53
 SOON = 2  # times that a loop is looked at before ends that still grow are taken to be anywhere
@@ -69,7 +69,9 @@ class _Maker:
         self.start = State({k: v for k, v in ends.items() if v != ANY}, {})
         self.rank = {n: a.rank for n, a in program.arrays.items()}
         self.dtypes = {n: a.dtype for n, a in program.arrays.items()}
+        self.names = program.names
         self.heads: dict[int, State] = {}
+        self.simple: dict[int, bool] = {}  # by statement
         self.left: dict[str, State | None] = {}
         self.changing = False
 
@@ -226,6 +228,9 @@ class _Maker:
 
     def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
         """The body of a loop, and what is known after all of its iterations."""
+        if self._simple(s):
+            made, end = self._iteration(s, body, inside(self._without(st, (s,))))
+            return made, joined(st, end)
         if self.changing:
             anywhere = self._without(st, (s,))
             head = self.heads.get(id(s), anywhere)
@@ -246,6 +251,16 @@ class _Maker:
         self.heads[id(s)] = head = self._without(st, (s,))
         _, end = self._iteration(s, body, inside(head))
         return body, joined(st, end)
+
+    def _simple(self, s: ir.For | ir.Loop) -> bool:
+        """Whether nothing but counters changes in a loop, those of the loops inside included: one look is enough."""
+        found = self.simple.get(id(s))
+        if found is None:
+            inside = list(statements(s.body))
+            sets = any(isinstance(x, ir.Set) and self.names[x.name] == ir.INT for x in inside)
+            makes = any(isinstance(x, ir.Alloc | ir.View | ir.HostCall | ir.Invoke) for x in inside)
+            found = self.simple[id(s)] = isinstance(s, ir.For) and not sets and not makes
+        return found
 
     def _narrow(
         self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any, head: State, end: State | None
