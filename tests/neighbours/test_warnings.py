@@ -161,3 +161,49 @@ def test_objects_that_are_told_are_told_as_by_numpy(tmp_path: Path) -> None:
         warned = [line.rpartition(": ")[2] for line in run.stderr.splitlines() if "Warning" in line]
         found.append((run.stdout, warned))
     assert found[0] == found[1] and len(found[0][1]) > 10
+
+
+def moments_of_little(xp: Any, x: Any) -> None:
+    """Each line of it warns with NumPy."""
+    none, row = x > 100, x[:, 0]
+    np.asarray(x[none].mean())
+    np.asarray(x[none].var())
+    np.asarray(x[none].std() * 2 > 1)  # nobody has the standard deviation itself
+    np.asarray(x[row > 100].mean(0, keepdims=True))
+    np.asarray(x[row > 100].var(0, ddof=1))
+    np.asarray(x[row > 19].var(0, ddof=1))
+    np.asarray(xp.mean(x[none]) + xp.std(x[none]))
+    np.asarray(x.astype("i4")[none].mean())
+    np.asarray(x[:0].mean())
+    np.asarray(x[:1].std(0, ddof=2))
+    np.asarray(xp.nanmean(x[:, :0]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"eager_bytes": 0}, {"eager_bytes": 0, "backend": "reference"}], ids=str)
+def test_means_of_empty_selections_warn_at_their_line(settings: dict[str, Any]) -> None:
+    a = np.arange(24.0).reshape(6, 4)
+    wanted = lines(lambda: moments_of_little(np, a))
+    with tw.config(**settings):
+        ours = lines(lambda: moments_of_little(tw, tw.asarray(a)))
+    slices = [(line, text) for file, line, text in ours if "slice" in text and file == __file__]
+    first = moments_of_little.__code__.co_firstlineno
+    assert sorted({line - first for line, _ in slices}) == list(range(3, 14))
+    assert sorted(text for _, text in slices) == sorted(text for *_, text in wanted if "slice" in text)
+    divided = [(line, text) for file, line, text in ours if "encountered" in text and file == __file__]
+    assert {line - first for line, _ in divided} >= {3, 4, 5, 6, 7, 9, 10}  # of no elements at all
+    assert {text for _, text in divided} == {text for *_, text in wanted if "encountered" in text}
+
+
+def test_means_of_selections_that_are_not_empty_do_not_warn() -> None:
+    a = np.arange(24.0).reshape(6, 4)
+    with tw.config(eager_bytes=0), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = tw.asarray(a)
+        assert float(x[x > 22].mean()) == 23 and float(x[x > 21].var(ddof=1)) == 0.5
+        dropped = x[x > 100].mean()
+        del dropped
+        np.asarray(x[x > 22] - 1)
+        with tw.errstate(invalid="ignore"), pytest.warns(RuntimeWarning, match="Mean of empty slice") as told:
+            warnings.simplefilter("always")
+            np.asarray(x[x > 100].mean())
+        assert len(told) == 1

@@ -13,6 +13,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.fallback import announce_whole
 from tilewise.array.handle import Array, node_of
+from tilewise.array.interop import empty_slices
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
 from tilewise.ir.node import Length, Node
@@ -303,10 +304,20 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
         normalize_axis_tuple(axis, 0, "axis")  # unlike a sum's, an axis of a number is refused
     found = None
     if where is NO or where is True:
-        found = _mean_node(node, axes_of(axis, node.ndim), dtype, keep)
+        axes = axes_of(axis, node.ndim)
+        found = _mean_node(node, axes, dtype, keep)
+        if found is not None and not node.known and not on_workers():
+            _watch(found, _elements(node, axes), "Mean of empty slice")
     if found is None:
         return _number(OTHERWISE[np.mean](a, axis, dtype, None, keep, where=True if where is NO else where))
     return rec.record(found, fixed=found.shape == ())
+
+
+def _watch(result: Node, count: int | Node, text: str, before: tuple[str, ...] = (), ddof: int = 0) -> None:
+    """Where masks decide how many elements a result is made of: NumPy's warnings if there are too few."""
+    if isinstance(count, Node):
+        last = () if 0 in result.shape else ("scalar divide" if result.ndim == 0 else "divide",)
+        empty_slices.watch(result, count, text, (*before, *last) if last else (), ddof)
 
 
 OTHERWISE: dict[Any, Any] = {}  # NumPy's code over our functions, for options without a short cut here (api/compose.py)
@@ -345,7 +356,10 @@ def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: 
     intp = np.dtype(np.intp)
     left = apply("subtract", (count, const(np.intp(ddof))), (intp, intp, intp))
     left = apply("maximum", (left, const(np.intp(0))), (intp, intp, intp))
-    return apply("divide", (total, cast(left, d)), (d, d, d))
+    made = apply("divide", (total, cast(left, d)), (d, d, d))
+    if not on_workers():
+        _watch(made, count, "Degrees of freedom <= 0 for slice", ("divide",), ddof)
+    return made
 
 
 @implements(np.var)

@@ -18,6 +18,7 @@ from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.evaluation import here, rewritten
 from tilewise.array.evaluation.commit import commit, commit_one, conform
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
+from tilewise.array.interop import empty_slices
 from tilewise.array.parts import asked_cells, keep_shown, part_of, shared_with_mask
 from tilewise.array.pending import PENDING, pending_cells, waiting
 from tilewise.array.schedule import co_results
@@ -115,6 +116,10 @@ def _make_known(cells: Iterable[Cell]) -> None:
     if graph is not None and workers.run_again(graph, settings):
         return
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+    counted = empty_slices.counts(at)
+    if counted:
+        outputs = list(dict.fromkeys([*outputs, *(c for c, _ in counted)]))
+        at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     if structure.rewritable:
         graph = None  # which would be another holder of nodes
     replaced: list[tuple[Cell, Node]] = []
@@ -122,7 +127,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
         replaced = rewritten.rewrite(outputs, structure, settings)
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
         replaced = rewritten.still_read(replaced)
-    asked = len(outputs)
+    asked = len(outputs) - len(counted)
     if len(PENDING) > len(outputs):
         rewritten.add_living(outputs, at, _apart)
     if structure.stored and settings.rewrite and settings.engine != "numpy" and not settings.compare:
@@ -152,6 +157,8 @@ def _make_known(cells: Iterable[Cell]) -> None:
             become_leaf(old, cell.buf, cell.exports)
         else:
             _also_held(cell, old)
+    if counted:
+        empty_slices.warn(counted)
 
 
 def _on_workers(outputs: list[Cell], cluster: Cluster) -> repeat.Graph | None:

@@ -10,6 +10,7 @@ import contextlib
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -45,15 +46,13 @@ class Teller:
     def write(self, text: str) -> None:
         """Warn as NumPy does: at the line that runs, or at the one that called this package."""
         said = text.removeprefix("Warning: ").rstrip("\n")
-        frame = _place(sys._getframe(1))
-        seen: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
-        name = frame.f_globals.get("__name__", "<string>")
+        frame = users_frame(sys._getframe(1))
         place = SPEAKER.place
         line = place.line() if place is not None and place.code is frame.f_code else None
-        warnings.warn_explicit(said, RuntimeWarning, frame.f_code.co_filename, line or frame.f_lineno, name, seen)
+        warn_at((frame.f_code.co_filename, line or frame.f_lineno), frame.f_globals, said, RuntimeWarning)
 
 
-def _place(innermost: FrameType) -> FrameType:
+def users_frame(innermost: FrameType) -> FrameType:
     """The user's frame, if this package is between it and NumPy; else the innermost."""
     frame, ours = innermost, False
     while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
@@ -63,6 +62,27 @@ def _place(innermost: FrameType) -> FrameType:
 
 
 TELLER = Teller()
+
+
+def at_users_line(func: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of ours; what NumPy's Python code warns of on the way (means of nothing) has the user's line."""
+    seen: list[warnings.WarningMessage]
+    try:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            return func(*args)
+    finally:
+        user = users_frame(sys._getframe())
+        for told in seen:
+            known = not told.filename.startswith((PACKAGE, NUMPY))
+            file, line = (told.filename, told.lineno) if known else (user.f_code.co_filename, user.f_lineno)
+            warn_at((file, line), user.f_globals, told.message, told.category)
+
+
+def warn_at(place: tuple[str, int], names: dict[str, Any], said: Warning | str, kind: type[Warning]) -> None:
+    """Warn at a line of the module that has these globals, as often as its filters say."""
+    seen = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(said, kind, *place, names.get("__name__", "<string>"), seen)  # type: ignore[arg-type]
 
 
 def tell_lines() -> None:
