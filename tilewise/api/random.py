@@ -105,7 +105,7 @@ def _wrapping(method: Any) -> Any:
     """A function of NumPy's that draws, with Arrays for results."""
     name = getattr(method, "__name__", "")
     at = OUT_AT.get(name, sys.maxsize)
-    own = getattr(method, "__self__", None)
+    own: Any = getattr(method, "__self__", None)
     new = isinstance(own, np.random.Generator)  # not of the legacy kind
     fills, between = new and name in FILLS, new and name == "uniform"
 
@@ -123,7 +123,7 @@ def _wrapping(method: Any) -> Any:
                     return from_buffer(fill_uniform(own, out, lambda g, part: g.random(out=part)))
                 return from_buffer(method(out=out))
             if between and len(args) + len(kwargs) == 3 and _bounds(args) and is_large(size) and is_open():
-                return _uniform(own, *args[:2], size)
+                return _uniform(own, args[0], args[1], size)
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 

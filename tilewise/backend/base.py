@@ -140,6 +140,9 @@ class HostBackend(Backend, Protocol):
     def warm_up(self) -> None:
         """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
 
+    def ask_ahead(self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
+        """Get ready what bound steps need that run next, for arrays that are there."""
+
     def bound(self, step: Step) -> Any:
         """What runs a step: for a pass a function (dims, inputs, params, outs), for a group a `Group`, else None."""
 

@@ -29,6 +29,7 @@ class Runner:
 
     def __init__(self, steps: Sequence[Step], backend: HostBackend) -> None:
         self.steps = [(s, backend.bound(s), overwritten(s)) for s in steps]  # with what each may overwrite
+        self._ask_ahead: Any = backend.ask_ahead  # None once that was done
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -37,6 +38,9 @@ class Runner:
         be evaluated from there. Gives the nodes with notes; the caller takes these back when it has the results.
         """
         noted: set[Node] = set()
+        if self._ask_ahead is not None:
+            self._ask_ahead([(step, kernel) for step, kernel, _ in self.steps], nodes, values)
+            self._ask_ahead = None
         activity, listeners = events.activity, events.listeners
         activity.total = len(self.steps)
         activity.done = done = 0

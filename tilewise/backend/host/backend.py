@@ -37,6 +37,9 @@ class OnHost:
     def warm_up(self) -> None:
         """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
 
+    def ask_ahead(self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
+        """Get ready what bound steps need that run next, for arrays that are there."""
+
     def bound(self, step: Step) -> Any:
         """What runs a step."""
         raise NotImplementedError

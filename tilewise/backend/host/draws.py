@@ -31,7 +31,7 @@ def fill_uniform(generator: np.random.Generator, out: ND, fill: Fill) -> ND:
     starts = range(0, flat.size, step)
     with source.lock:
         before = source.state
-        after: dict[int, Any] = {}
+        after: dict[str, Any] = {}
 
         def part(k: int) -> None:
             copy: Any = type(source)(0)

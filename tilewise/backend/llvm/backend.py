@@ -19,6 +19,7 @@ from tilewise.backend.llvm.compile.build import CompileError
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
 from tilewise.backend.llvm.tiles import lengths
+from tilewise.backend.llvm.tiles.ask_ahead import ask_ahead
 from tilewise.backend.llvm.tiles.group import Group
 from tilewise.backend.llvm.tiles.recompute import formed
 from tilewise.backend.llvm.tiles.tuning_records import USUAL, class_of, record_of
@@ -65,6 +66,10 @@ class Llvm(OnHost):
     def supports(self, kernel: Kernel) -> bool:
         """Whether there is code for all that a kernel does (else it runs on NumPy)."""
         return compiled.is_native(kernel)
+
+    def ask_ahead(self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
+        """Ask for all code at once."""
+        ask_ahead(steps, nodes, values)
 
     def bound(self, step: Step) -> Any:
         """What runs a step."""

@@ -52,7 +52,6 @@ def build(name: str) -> Function:
     return fn
 
 
-@cache
 def driver() -> Native:
     """The function, compiled."""
     return native("drive", build)

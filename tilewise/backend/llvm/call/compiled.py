@@ -107,6 +107,11 @@ class Compiled:
             _warn(str(error))
             return None
 
+    def ask(self, shape: tuple[int, ...], operands: Sequence[ND]) -> None:
+        """Find, in a block of `build.asking`, the code of a call."""
+        if self._native and 0 not in shape:
+            self._prepare(shape, operands)
+
     def work_ns(self, shape: tuple[int, ...], operands: Sequence[ND]) -> float:
         """About how long one thread takes for a geometry."""
         return self._preparer.work_ns(shape, operands)

@@ -11,8 +11,8 @@ import hashlib
 import importlib
 import os
 import threading
-from collections.abc import Callable, Hashable
-from pathlib import Path
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tilewise.backend.llvm.compile import disk, helper, key, linker
@@ -26,14 +26,21 @@ Native = Callable[[bytes, bytes], None]
 Maker = Callable[[str], Function]
 
 CODES = 4096  # held in memory, some 8 to 16 KiB each; launches hold theirs themselves
+MOST_ASKED = 64  # codes that were asked for ahead, and not wanted so far
 ENTRY = "kernel"
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
 lock = threading.RLock()  # of code in memory and of the folders on disk
+_asking = threading.local()  # whether a thread asks for code ahead
+_asked: dict[Hashable, helper.Ticket] = {}
 _cache: dict[Hashable, Native] = {}  # the one asked for last is last
 _compiled = 0
 if hasattr(os, "register_at_fork"):  # a fork waits for the compiler, which could not go on in the child
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+class Unready:
+    """In the place of code that was asked for ahead."""
 
 
 class CompileError(Exception):
@@ -52,6 +59,8 @@ def native(what: Hashable, make: Maker, cpu: str = "", *, busy: bool = False) ->
     """
     with lock:
         found = _cache.pop((what, cpu), None)
+        if found is None and getattr(_asking, "now", False):
+            return _ask(what, make, cpu, busy)  # type: ignore[no-any-return]
         if found is None:
             try:
                 found = _made(what, make, cpu, busy)
@@ -63,10 +72,41 @@ def native(what: Hashable, make: Maker, cpu: str = "", *, busy: bool = False) ->
     return found
 
 
+@contextmanager
+def asking() -> Iterator[None]:
+    """In the block, `native` asks the compiler's process for code that is not there, and gives something `Unready`.
+
+    Whoever asks for it again, after the block, waits for the answer.
+    """
+    _asking.now = True
+    try:
+        yield
+    finally:
+        _asking.now = False
+
+
+def _ask(what: Hashable, make: Maker, cpu: str, busy: bool) -> Any:
+    """Send a request, if there is none yet, for code that is not on disk."""
+    if (what, cpu) not in _asked and len(_asked) < MOST_ASKED and helper.running():
+        folder, name = current().cache_dir / "code", key.name_of(what, cpu)
+        if disk.get(folder, name) is None:
+            function = make(ENTRY)
+            if not function.optimised:
+                first = NEARLY_GOOD if busy else QUICKLY
+                _asked[what, cpu] = helper.Ticket(function.module(), cpu, folder, name, first)
+    return Unready()
+
+
 def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
     """Code from disk, or compiled and put there."""
     global _compiled
     folder = current().cache_dir / "code"
+    ticket = _asked.pop((what, cpu), None)
+    result = None if ticket is None else _by_tiers(ticket.compiled)
+    if result is not None:
+        result.make, result.cpu = make, cpu
+        _compiled += 1
+        return result  # type: ignore[no-any-return]
     try:
         name = key.name_of(what, cpu)
     except OSError:  # no sources to tell versions apart by
@@ -77,7 +117,10 @@ def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
     else:
         function = make(ENTRY)
         module, whole = function.module(), function.optimised or current().wait_for_native
-        result = None if whole else _by_tiers(module, cpu, folder, name, NEARLY_GOOD if busy else QUICKLY)
+        first = NEARLY_GOOD if busy else QUICKLY
+        result = None
+        if not whole and RULES is not None and helper.usable():
+            result = _by_tiers(lambda arrived: helper.compiled(module, cpu, folder, name, arrived, first))
         if result is None:
             code = compiler().object_code(module, cpu)
             result = _loaded(code)
@@ -88,14 +131,11 @@ def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
     return result  # type: ignore[no-any-return]
 
 
-def _by_tiers(module: str, cpu: str, folder: Path, name: str, first: int) -> Any:
+def _by_tiers(compiled: Callable[[helper.Arrived], bytes]) -> Any:
     """A function that runs quick code until its good code is there; None where there is no process to make them."""
-    if RULES is None or not helper.usable():
-        return None
     tiers = _Tiers()
     try:
-        code = helper.compiled(module, cpu, folder, name, tiers.arrived, first)
-        switch = tiers.begin(code)
+        switch = tiers.begin(compiled(tiers.arrived))
     except (OSError, Unknown):
         return None
     function: Any = _SIGNATURE(switch.address)

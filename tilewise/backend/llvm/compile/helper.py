@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -60,29 +61,50 @@ class _Server:
         finally:
             for pipe in given.values():
                 os.close(pipe)
+        os.set_blocking(self._requests, False)
         self._waiting: dict[int, Arrived] = {}
+        self._answered: dict[int, tuple[int, bytes]] = {}  # answers that nobody has asked for yet
         self._count = 0
         threading.Thread(target=self._listen, args=(first, good), name="tilewise compiled code", daemon=True).start()
 
-    def compiled(self, module: str, cpu: str, folder: Path, name: str, arrived: Arrived, first: int) -> bytes:
-        """Code to begin with (b"" if none is wanted). Good code arrives later."""
+    def ask(self, module: str, cpu: str, folder: Path, name: str, arrived: Arrived, first: int) -> int:
+        """Ask for code to begin with. Gives the number of the answer; good code arrives later."""
         self._count += 1
         found = disk.identity(folder) if name else None
         parts = [text.encode() for text in (module, cpu, str(folder), name if found else "")]
         head = REQUEST.pack(self._count, *(found or (0, 0)), first, *map(len, parts))
         self._waiting[self._count] = arrived
         try:
-            _send(self._requests, b"".join([head, *parts]))
-            if first == NOTHING:
-                return b""
-            number, wrong, length = ANSWER.unpack(_exactly(self._answers, ANSWER.size))
-            code = _exactly(self._answers, length)
+            self._send(b"".join([head, *parts]))
         except (OSError, EOFError) as error:
             raise Ended("the compiler's process ended") from error
-        assert number == self._count
+        return self._count
+
+    def answer(self, number: int) -> bytes:
+        """The answer with a number."""
+        try:
+            while number not in self._answered:
+                self._read_answer()
+        except (OSError, EOFError) as error:
+            raise Ended("the compiler's process ended") from error
+        wrong, code = self._answered.pop(number)
         if wrong:
             raise RuntimeError(code.decode())
         return code
+
+    def _read_answer(self) -> None:
+        number, wrong, length = ANSWER.unpack(_exactly(self._answers, ANSWER.size))
+        self._answered[number] = wrong, _exactly(self._answers, length)
+
+    def _send(self, data: bytes) -> None:
+        """Send a request, and take answers meanwhile: the process takes no requests while an answer is stuck."""
+        left = memoryview(data)
+        while left:
+            can_read, can_write, _ = select.select([self._answers], [self._requests], [])
+            if can_write:
+                left = left[os.write(self._requests, left) :]
+            elif can_read:
+                self._read_answer()
 
     def _listen(self, first: int, pipe: int) -> None:
         """Hand out good code as it comes."""
@@ -119,12 +141,6 @@ def _pipe() -> tuple[int, int]:
     for end in low:
         os.close(end)
     return out, into
-
-
-def _send(pipe: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(pipe, left) :]
 
 
 def _exactly(pipe: int, count: int) -> bytes:
@@ -174,9 +190,7 @@ def start_early() -> None:
             start()
 
 
-def compiled(
-    module: str, cpu: str, folder: Path, name: str, arrived: Arrived, first: int = QUICKLY
-) -> bytes:
+def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived, first: int = QUICKLY) -> bytes:
     """Quick code of a module; good code goes to `arrived` and to the folder under a name (""). Hold build.lock.
 
     `first` says which code to begin with: see server.py.
@@ -188,7 +202,8 @@ def compiled(
         start()
         assert _server is not None
         try:
-            code = _server.compiled(module, cpu, folder, name, arrived, first)
+            number = _server.ask(module, cpu, folder, name, arrived, first)
+            code = b"" if first == NOTHING else _server.answer(number)
         except Ended:
             stop()
             if not left and not _worked:
@@ -206,6 +221,40 @@ def compiled(
             _worked = _worked or first != NOTHING
             return code
     raise AssertionError
+
+
+class Ticket:
+    """A request that was sent ahead. In: what `compiled` takes. Hold build.lock."""
+
+    def __init__(self, module: str, cpu: str, folder: Path, name: str, first: int) -> None:
+        self._given, self._first = (module, cpu, folder, name), first
+        self._good: bytes | None = None
+        self._arrived: Arrived | None = None
+        self._server = _server
+        assert _server is not None
+        self._number = _server.ask(*self._given, self._keep, first)
+
+    def _keep(self, code: bytes) -> None:
+        self._good = code
+        if self._arrived is not None:
+            self._arrived(code)
+
+    def compiled(self, arrived: Arrived) -> bytes:
+        """What `compiled` gives."""
+        self._arrived = arrived
+        if self._good is not None:
+            return self._good  # there was time enough
+        try:
+            if self._server is not None and self._server is _server:
+                return self._server.answer(self._number)
+        except Ended:
+            stop()
+        return compiled(*self._given, arrived, self._first)
+
+
+def running() -> bool:
+    """Whether there is a process: not all code was on disk."""
+    return _server is not None
 
 
 def stop() -> None:

@@ -33,7 +33,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # what a function gives, and takes
     "CreateTargetMachineData": (c_void_p, c_void_p),
     "CopyStringRepOfTargetData": (None, c_void_p, _TEXT),
     "DisposeTargetData": (None, c_void_p),
-    "GetGlobalContext": (c_void_p,),
+    "ContextCreate": (c_void_p,),
     "ParseAssembly": (c_void_p, c_void_p, c_char_p, _TEXT),
     "VerifyModule": (ctypes.c_bool, c_void_p, _TEXT),
     "DisposeModule": (None, c_void_p),
@@ -57,11 +57,15 @@ def usable(packages: str) -> bool:
 
 
 class Library:
-    """LLVM for this machine. Raises OSError or AttributeError where the library or a function is missing."""
+    """LLVM for this machine, for one thread at a time.
+
+    Raises OSError or AttributeError where the library or a function is missing.
+    """
 
     QUICK, GOOD = QUICK, GOOD
 
     def __init__(self, packages: str) -> None:
+        self._packages = packages
         library = ctypes.CDLL(os.path.join(packages, "llvmlite", "binding", "libllvmlite.so"))
         self._call: dict[str, Any] = {}
         for name, (result, *arguments) in _SIGNATURES.items():
@@ -70,6 +74,11 @@ class Library:
         self._machines: dict[tuple[str, int], tuple[Any, bytes]] = {}
         self._call["InitializeNativeTarget"]()
         self._call["InitializeNativeAsmPrinter"]()
+        self._context = self._call["ContextCreate"]()
+
+    def another(self) -> Library:
+        """The same for another thread: nothing of it is shared."""
+        return Library(self._packages)
 
     def ready(self) -> None:
         """Make what the first compilations need."""
@@ -83,7 +92,7 @@ class Library:
     def object_code(self, module: str, cpu: str = "", level: int = GOOD) -> bytes:
         """The object file of a module on which none of LLVM's passes shall run. Raises RuntimeError."""
         machine, head = self._machine(cpu, level)
-        parsed, wrong = self._said("ParseAssembly", self._call["GetGlobalContext"](), head + module.encode())
+        parsed, wrong = self._said("ParseAssembly", self._context, head + module.encode())
         if wrong:
             raise RuntimeError(f"LLVM IR parsing error\n{wrong.decode()}")
         try:

@@ -13,6 +13,8 @@ import os
 import select
 import struct
 import sys
+from _queue import SimpleQueue
+from _thread import allocate_lock, start_new_thread
 
 TYPE_CHECKING = False  # `typing` takes 4 ms to load
 if TYPE_CHECKING:
@@ -122,12 +124,43 @@ def good(pipe: int, compiler: Any) -> None:
             listening = False
 
 
+class Team:
+    """Threads that answer requests as they come, the shortest way: LLVM runs without the interpreter's lock."""
+
+    def __init__(self, compiler: Any) -> None:
+        self.waiting = 0  # requests without an answer
+        self._requests: SimpleQueue[Request] = SimpleQueue()
+        self._lock = allocate_lock()
+        others = [compiler.another()] if hasattr(compiler, "another") and (os.cpu_count() or 1) > 1 else []
+        for each in (compiler, *others):
+            start_new_thread(self._serve, (each,))
+
+    def work(self, request: Request) -> None:
+        """Answer a request."""
+        with self._lock:
+            self.waiting += 1
+        self._requests.put(request)
+
+    def _serve(self, compiler: Any) -> None:
+        while True:
+            request = self._requests.get()
+            level = compiler.QUICK if request.first == QUICKLY else compiler.GOOD
+            answer = _answered(request, compiler, level)[0]
+            with self._lock:
+                try:
+                    _send(QUICK_ANSWERS, answer)
+                except OSError:
+                    return  # the program has ended: there will be no more requests
+                self.waiting -= 1
+
+
 def quick(pipe: int, compiler: Any) -> None:
     """Answer requests with quick code, and hand them on through a pipe that never makes them wait."""
     compiler.skip_slowest_pass()
     compiler.object_code(WARM_UP, level=compiler.QUICK)
     os.set_blocking(pipe, False)
     data, later, idle = bytearray(), bytearray(), False
+    team = Team(compiler)
     while not idle:
         can_read, can_write, _ = select.select([REQUESTS], [pipe] if later else [], [], IDLE_S)
         if can_read:
@@ -137,14 +170,12 @@ def quick(pipe: int, compiler: Any) -> None:
             data += more
             before = bytes(data)
             while (found := whole(data)) is not None:
-                if found.first == NOTHING:
-                    continue
-                level = compiler.QUICK if found.first == QUICKLY else compiler.GOOD
-                _send(QUICK_ANSWERS, _answered(found, compiler, level)[0])
+                if found.first != NOTHING:
+                    team.work(found)
             later += before[: len(before) - len(data)]
         if can_write:
             del later[: os.write(pipe, later)]
-        idle = not can_read and not can_write
+        idle = not can_read and not can_write and not team.waiting
     os.set_blocking(pipe, True)
     _send(pipe, bytes(later))
 
@@ -176,6 +207,7 @@ def main(packages: str) -> None:
         os.close(reads)
         os.close(GOOD_ANSWERS)
         quick(writes, compiler)
+        os._exit(0)  # whatever its threads still do
     else:
         for pipe in (REQUESTS, QUICK_ANSWERS, writes):
             os.close(pipe)

@@ -83,7 +83,6 @@ def _kind(x: ND) -> str | None:
     return "T" if _columns(x.T) else None
 
 
-@cache
 def _code(dtype: str) -> Native:
     return native(("product", dtype), lambda name: _build(name, ROUTINES[dtype][1]))
 

@@ -10,7 +10,7 @@ offsets of both operands, the rows and columns of X, bytes from row to row, rows
 from __future__ import annotations
 
 import struct
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -60,7 +60,6 @@ def panel_vectors(lanes: int) -> int:
     return 4 if 4 * lanes <= LEAST_PANEL else 2
 
 
-@cache
 def _code(dtype: str, machine: VectorUnit, busy: bool) -> Native:
     return native(("gram", dtype, machine), lambda name: _Gram(name, dtype, machine).fn, machine.cpu, busy=busy)
 

@@ -126,7 +126,7 @@ def choice_of(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any]
     except KeyError:
         if len(group.plans) >= tuned().tile_geometries:
             group.plans.clear()
-        made = group.plans[key] = _choice(step, group, nodes, values, settings)
+        made = group.plans[key] = planned(step, group, nodes, values, settings)
         return made
 
 
@@ -210,7 +210,7 @@ def _one_thread_each() -> Any:
     return importlib.import_module("tilewise.backend.blas").one_thread()
 
 
-def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Choice | None:
+def planned(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Choice | None:
     """What a geometry needs; None if its passes are better run one by one."""
     form = formed(step, nodes, settings.tile)
     if form is None:
