@@ -25,7 +25,7 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
-from tilewise.python.types import UNBOUND, Arr, Lst, Num, Type, key, suffix
+from tilewise.python.types import UNBOUND, Arr, Dct, Lst, Num, Type, key, suffix
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,13 @@ class List:
 
 
 @dataclass(frozen=True)
+class Dict:
+    """A dict or a set (dicts.py)."""
+
+    t: Dct
+
+
+@dataclass(frozen=True)
 class Static:
     """Something known when compiling."""
 
@@ -97,13 +104,13 @@ class Slice:
 
 @dataclass(frozen=True)
 class Sequence_:
-    """range, enumerate, zip, reversed: what a loop goes over."""
+    """range, enumerate, zip, reversed; keys, values, items of a dict: what a loop goes over."""
 
     kind: str
     parts: tuple[Value, ...]
 
 
-Value = Scalar | Array | Lazy | Tuple | List | Static | Slice | Sequence_
+Value = Scalar | Array | Lazy | Tuple | List | Dict | Static | Slice | Sequence_
 
 ZERO, ONE = Const(INT, 0), Const(INT, 1)
 TRUE, FALSE = Const(BOOL, True), Const(BOOL, False)
@@ -184,6 +191,8 @@ class Builder:
     count: int = 0
     host: list[Host] = field(default_factory=list)  # what HostCalls call
     objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
+    removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
+    iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over
     place: tuple[str, str] = ("", "")  # the file and name of a function that is called, for its exceptions
 
     def object(self, key: Any, sample: Any) -> Opaque:
@@ -260,7 +269,7 @@ class Builder:
 
     def root(self, name: str, roots: frozenset[str]) -> None:
         """An array may show this memory."""
-        known = self.roots.get(name, frozenset())
+        known = self.roots.setdefault(name, frozenset())
         if not roots <= known:
             self.roots[name] = known | roots
             self.grown += name[0] not in "$="  # others are new in every look at a loop

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewise.kernel.program.ir import Const, Expr, If, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Array, Lazy, Scalar, Static, Tuple, Value, negate, pick
+from tilewise.python.build import FALSE, TRUE, Array, Dict, Lazy, Scalar, Static, Tuple, Value, negate, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import PY_BOOL, Num, key, merge
@@ -16,6 +16,7 @@ from tilewise.python.types import PY_BOOL, Num, key, merge
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
+from tilewise.python.containers import dicts
 from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
 
@@ -124,6 +125,9 @@ def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.
 def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> Value:
     if isinstance(x, Static) and isinstance(y, Static) and isinstance(y.value, tuple | str | list | dict | set):
         return arithmetic.constant((x.value in y.value) != absent)
+    if isinstance(y, Dict):
+        inside = dicts.contains(lo, y, x, line)
+        return Scalar(PY_BOOL, negate(inside.e) if absent else inside.e)
     if not isinstance(x, Scalar) or not isinstance(y, Tuple):
         raise Refused("in of something else than a tuple of numbers", line)
     x = Scalar(x.t, lo.b.held(x.e))

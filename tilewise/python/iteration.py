@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import INT, Const, Expr, Fail, If
-from tilewise.python.build import Array, Lazy, List, Scalar, Sequence_, Tuple, Value, compare, pick
+from tilewise.python.build import Array, Dict, Lazy, List, Scalar, Sequence_, Tuple, Value, compare, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LENGTH, Num, ints
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import elementwise, subscripts
-from tilewise.python.containers import columns, lists
+from tilewise.python.containers import columns, dicts, lists
 from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import builtin_functions
 
@@ -42,6 +42,8 @@ def iterated(lo: Statements, found: Value, line: int) -> Any:
         t = found.t.item or Num(False, "float64")
         zero, one = arithmetic.constant(0), arithmetic.constant(1)
         return zero, count, one, lambda at: columns.read(lo, shown, t, at.e)
+    if isinstance(found, Dict):
+        return _entries(lo, found, "keys", line)
     if isinstance(found, Lazy):
         found = elementwise.materialised(lo, found, line)
     if isinstance(found, Array):
@@ -57,7 +59,36 @@ def iterated(lo: Statements, found: Value, line: int) -> Any:
     raise Refused(f"a loop over {values.type_text(found)}", line, "Loop over a range or an array")
 
 
+def _entries(lo: Statements, found: Dict, kind: str, line: int) -> Any:
+    """The keys, values or items of a dict."""
+    if found.t.members:
+        raise Refused("a loop over a set, whose order is Python's own", line, "Use a dict")
+    if found.t.key is None or found.t.value is None:
+        return Tuple(())
+    parts = []
+    for mark, t in (("k", found.t.key), ("v", found.t.value)):
+        if kind != {"k": "values", "v": "keys"}[mark]:
+            arrays = [cast(Array, lo.settled(a, line)).name for a in dicts.shown_in(lo, found, mark, line)]
+            parts.append((arrays, t))
+    count = Scalar(ints(0, LENGTH), lo.b.keep(dicts.length(found).e))
+
+    def entry(at: Scalar) -> Value:
+        made = tuple(columns.read(lo, arrays, t, at.e) for arrays, t in parts)
+        return Tuple(made) if kind == "items" else made[0]
+
+    return arithmetic.constant(0), count, arithmetic.constant(1), entry
+
+
+def places(found: Value) -> list[str]:
+    """Where the dicts are made that a loop goes over."""
+    if isinstance(found, Dict):
+        return [found.t.place]
+    return [p for v in getattr(found, "parts", ()) for p in places(v)]
+
+
 def _iterated_sequence(lo: Statements, found: Sequence_, line: int) -> Any:
+    if found.kind in ("keys", "values", "items"):
+        return _entries(lo, cast(Dict, found.parts[0]), found.kind, line)
     if found.kind == "range":
         parts = [Scalar(p.t, lo.b.held(p.e)) for p in map(arithmetic.as_int, found.parts)]  # type: ignore[arg-type]
         return (*parts, None)

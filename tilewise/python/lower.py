@@ -98,7 +98,10 @@ class Lower(Statements):
             return out
 
         frame = LoopFrame(self.b.fresh("f"))
+        over = iteration.places(found)
+        self.b.iterated += over
         body, back, ends = self.fixed_point(node, frame, once)
+        del self.b.iterated[len(self.b.iterated) - len(over) :]
         loop = For(counter, start.e, stop.e, step.e, body, node.lineno)
         self.finish(node, frame, [loop], back if runs and back is not None and not frame.breaks else ends)
 
@@ -229,4 +232,5 @@ Lower.LOWERED = {
     ast.Break: Lower.break_,
     ast.Continue: Lower.continue_,
     ast.FunctionDef: Lower.define,
+    ast.Delete: Lower.delete,
 }

@@ -18,12 +18,25 @@ from tilewise.kernel.program.ir import (
     Var,
 )
 from tilewise.python.arrays import elementwise
-from tilewise.python.build import Array, Builder, Lazy, List, Scalar, Sequence_, Slice, Static, Tuple, Value, compare
+from tilewise.python.build import (
+    Array,
+    Builder,
+    Dict,
+    Lazy,
+    List,
+    Scalar,
+    Sequence_,
+    Slice,
+    Static,
+    Tuple,
+    Value,
+    compare,
+)
 from tilewise.python.containers import lists
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, LoopFrame, Scope
-from tilewise.python.types import UNBOUND, Arr, Env, Lst, Num, Obj, Tup, Type, Unbound, join
+from tilewise.python.types import UNBOUND, Arr, Dct, Env, Lst, Num, Obj, Tup, Type, Unbound, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -85,7 +98,7 @@ class Names:
             for k, item in enumerate(value.items):
                 items.append(self.store_in(f"{name}.{k}", item, line))
             return Tup(tuple(items))
-        if isinstance(value, List):
+        if isinstance(value, List | Dict):
             return value.t
         if isinstance(value, Static):
             return Obj(value.value)
@@ -101,6 +114,8 @@ class Names:
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
         if isinstance(t, Lst):
             return List(t)
+        if isinstance(t, Dct):
+            return Dict(t)
         assert isinstance(t, Obj)
         return Static(t.value)
 
@@ -224,6 +239,6 @@ class Names:
 def what(value: Value) -> str:
     if isinstance(value, Static):
         return str(Obj(value.value))
-    if isinstance(value, Scalar | Array | Lazy | List):
+    if isinstance(value, Scalar | Array | Lazy | List | Dict):
         return str(value.t)
     return {Tuple: "a tuple", Slice: "a slice", Sequence_: "a range or the like"}[type(value)]

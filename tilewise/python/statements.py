@@ -19,8 +19,8 @@ from tilewise.kernel.program.ir import (
 )
 from tilewise.python import conditions, iteration, raising, refine, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
-from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value
-from tilewise.python.containers import columns, lists
+from tilewise.python.build import Array, Dict, Lazy, List, Scalar, Static, Tuple, Value
+from tilewise.python.containers import columns, dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
@@ -290,9 +290,30 @@ class Statements(Names):
                 raise Refused("a list from a function that calls itself", line, "Return an array")
             leaves += [shown.name for shown in lists.shown_in(self, value, line)]
             return ("list", columns.structure(value.t.item or PY_FLOAT))
+        if isinstance(value, Dict):
+            return self._dict_structure(value, leaves, line)
         if isinstance(value, Static):
             return ("object", Obj(value.value))
         raise Refused(f"a result that is {what(value)}", line)
+
+    def _dict_structure(self, value: Dict, leaves: list[Expr | str], line: int) -> Any:
+        if self.scope.returns is None and self.inner:
+            raise Refused("a dict from a function that calls itself", line, "Return an array")
+        t = value.t
+        kind = "set" if t.members else "dict"
+        if t.key is None:
+            return ("made", kind)
+        for part in ("k", "v"):
+            leaves += [a.name for a in dicts.shown_in(self, value, part, line)]
+        return (kind, *(columns.structure(i) for i in (t.key, t.value) if i is not None))
+
+    def delete(self, node: ast.Delete) -> None:
+        """del d[k]"""
+        for target in node.targets:
+            base = values.value(self, target.value) if isinstance(target, ast.Subscript) else None
+            if not isinstance(base, Dict) or base.t.members:
+                raise Refused("del", node.lineno, "Leave it out")
+            dicts.delete(self, base, values.value(self, target.slice), node.lineno)  # type: ignore[attr-defined]
 
     def raise_(self, node: ast.Raise) -> None:
         raising.raise_(self, node)
@@ -348,7 +369,7 @@ def _sheltered(node: ast.AST, call: ast.AST) -> bool:
     return False
 
 
-_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert)
+_SIMPLE = (ast.Delete, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert)
 _CONSTRUCTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.Try: ("try", "Test for what may go wrong, or call the loop from a function with the try"),
     ast.With: ("with", "Call the loop from inside of the with"),
@@ -357,6 +378,5 @@ _CONSTRUCTS: dict[type[ast.stmt], tuple[str, str]] = {
     ast.ClassDef: ("a class inside", "Define it outside"),
     ast.Import: ("an import inside", "Import at the top of the file"),
     ast.ImportFrom: ("an import inside", "Import at the top of the file"),
-    ast.Delete: ("del", "Leave it out"),
     ast.Match: ("match", "Use if and elif"),
 }

@@ -69,6 +69,22 @@ class Lst:
         return "an empty list" if self.item is None else f"list of {self.item}"
 
 
+@dataclass(frozen=True)
+class Dct:
+    """A dict of numbers or tuples (key None: it is empty), or a set (`members`), by the place where it is made."""
+
+    key: Num | Tup | None
+    value: Num | Tup | None
+    place: str
+    members: bool
+
+    def __str__(self) -> str:
+        kind = "set" if self.members else "dict"
+        if self.key is None:
+            return f"an empty {kind}"
+        return f"set of {self.key}" if self.members else f"dict of {self.key} to {self.value}"
+
+
 @dataclass(frozen=True, eq=False)
 class Obj:
     """A value known when the function is compiled: a module, a function, None, text, a dtype."""
@@ -91,7 +107,7 @@ class Unbound:
         return "no value"
 
 
-Type = Num | Arr | Tup | Lst | Obj | Unbound
+Type = Num | Arr | Tup | Lst | Dct | Obj | Unbound
 UNBOUND = Unbound()
 PY_BOOL, PY_FLOAT, PY_COMPLEX = Num(True, "bool", 0, 1), Num(True, "float64"), Num(True, "complex128")
 PY_INT = Num(True, "int64")
@@ -117,6 +133,8 @@ def key(t: Type) -> Any:
         return ("tuple", *map(key, t.items))
     if isinstance(t, Lst):
         return ("list", t.place)  # an empty one may become any
+    if isinstance(t, Dct):
+        return ("dict", t.place)
     return t
 
 
@@ -138,6 +156,10 @@ def merge(a: Type, b: Type) -> Type:
         if a.item is not None and b.item is not None and a.item != b.item:
             raise Refused(f"a list of {a.item} or {b.item}", 0, "Give all items one type")
         return b if a.item is None else a
+    if isinstance(a, Dct) and isinstance(b, Dct):
+        if a.key is not None and b.key is not None and (a.key, a.value) != (b.key, b.value):
+            raise Refused(f"a {a} or {b}", 0, "Give all keys and all values one type")
+        return b if a.key is None else a
     return a
 
 

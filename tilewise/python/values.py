@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.kernel.program.ir import Const, Dim, Expr, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Array, Lazy, List, Scalar, Slice, Static, Tuple, Value, negate
+from tilewise.python.build import FALSE, TRUE, Array, Dict, Lazy, List, Scalar, Slice, Static, Tuple, Value, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import PY_BOOL, Obj
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import conditions
 from tilewise.python.arrays import attributes, elementwise, subscripts
-from tilewise.python.containers import lists
+from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
@@ -73,6 +73,8 @@ def truth_of(lo: Statements, found: Value, line: int) -> Expr:
         return FALSE
     if isinstance(found, List):
         return arithmetic.truth(lists.length(found))
+    if isinstance(found, Dict):
+        return arithmetic.truth(dicts.length(found))
     if isinstance(found, Tuple):
         lo.settled(found, line)
         return TRUE if found.items else FALSE
@@ -289,6 +291,24 @@ def _list_comp(lo: Statements, node: ast.ListComp) -> Value:
     return lists.comprehended(lo, node)
 
 
+def _dict(lo: Statements, node: ast.Dict | ast.Set) -> Value:
+    items: list[tuple[Value, Value | None]] = []
+    if isinstance(node, ast.Dict):
+        if any(k is None for k in node.keys):
+            raise Refused("** in a dict", node.lineno)
+        for k, v in zip(node.keys, node.values, strict=True):
+            first, second = lo.settled(value(lo, k), node.lineno), value(lo, v)  # type: ignore[arg-type]
+            items.append((first, lo.settled(second, node.lineno)))
+    else:
+        items = [(lo.settled(value(lo, e), node.lineno), None) for e in node.elts]
+    name = f"{lo.scope.prefix}dict{node.col_offset}"
+    return dicts.made(lo, items, name, node.lineno, members=isinstance(node, ast.Set))
+
+
+def _dict_comp(lo: Statements, node: ast.DictComp | ast.SetComp) -> Value:
+    return dicts.comprehended(lo, node)
+
+
 def _named(lo: Statements, node: ast.NamedExpr) -> Value:
     found = lo.settled(value(lo, node.value), node.lineno)
     lo.assign_to(node.target, found, node.lineno)
@@ -312,12 +332,12 @@ _EXPRESSIONS: dict[type[ast.expr], Any] = {
     ast.Lambda: _lambda,
     ast.NamedExpr: _named,
     ast.ListComp: _list_comp,
+    ast.Dict: _dict,
+    ast.Set: _dict,
+    ast.DictComp: _dict_comp,
+    ast.SetComp: _dict_comp,
 }
 _NAMES: dict[type[ast.expr], str] = {
-    ast.Dict: "a dict",
-    ast.Set: "a set",
-    ast.SetComp: "a set",
-    ast.DictComp: "a dict",
     ast.GeneratorExp: "a generator",
     ast.Yield: "yield",
     ast.YieldFrom: "yield",

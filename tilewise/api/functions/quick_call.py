@@ -79,7 +79,7 @@ def quick_call(
     ]
     for k, (structure, read) in enumerate(zip(structures, direct.reads, strict=True)):
         known[f"read{k}"], known[f"build{k}"] = read, builders[k]
-        plain = read is not None and structure[0] not in ("tuple", "array", "list")
+        plain = read is not None and structure[0] not in ("tuple", "array", "list", "dict", "set", "made")
         found = _result(structure, k, direct.at, known) if plain else f"build{k}(results(room, {k}, args), args)"
         if structure[:2] == ("array", "numpy"):
             known[f"single{k}"], found = direct.singles[k], f"single{k}(room, args)"

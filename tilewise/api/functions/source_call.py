@@ -373,6 +373,16 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
     if kind == "list":
         items, end = _column(structure[1], at)
         return (lambda values, leaves: items(values)), end
+    if kind == "made":
+        empty = {"dict": dict, "set": set}[structure[1]]
+        return (lambda values, leaves: empty()), at
+    if kind == "set":
+        items, end = _column(structure[1], at)
+        return (lambda values, leaves: set(items(values))), end
+    if kind == "dict":
+        keys, middle = _column(structure[1], at)
+        items, end = _column(structure[2], middle)
+        return (lambda values, leaves: dict(zip(keys(values), items(values), strict=True))), end
     if kind == "object":
         value = structure[1].value
         return (lambda values, leaves: value), at

@@ -10,6 +10,7 @@ from tilewise.python.build import (
     ONE,
     ZERO,
     Array,
+    Dict,
     Lazy,
     List,
     Scalar,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import assign, elementwise, indexing
-from tilewise.python.containers import lists
+from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
 
@@ -51,6 +52,8 @@ def get_item(lo: Statements, base: Value, index: tuple[Value, ...], line: int) -
     """base[index]"""
     if isinstance(base, List):
         return lists.item(lo, base, index, line)
+    if isinstance(base, Dict):
+        return dicts.item(lo, base, _key(index), line)
     if isinstance(base, Tuple):
         return _of_tuple(lo, base, index, line)
     if isinstance(base, Scalar) and not base.t.py and (not index or index == (Static(...),)):
@@ -71,6 +74,11 @@ def get_item(lo: Statements, base: Value, index: tuple[Value, ...], line: int) -
         at = tuple(_subscript(lo, calls.whole(lo, p, line), base.shape[k], k, line) for k, p in enumerate(parts))
         return base.element(at, False)
     return view(lo, elementwise.materialised(lo, base, line), parts, line)
+
+
+def _key(index: tuple[Value, ...]) -> Value:
+    """The key that subscripts of a dict are: a tuple, if there are several."""
+    return index[0] if len(index) == 1 else Tuple(index)
 
 
 def _load(base: Array, at: tuple[Expr, ...], faults: tuple[int, ...]) -> Expr:
@@ -259,6 +267,9 @@ def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value
     """base[index] = value"""
     if isinstance(base, List):
         lists.set_item(lo, base, index, value, line)
+        return
+    if isinstance(base, Dict) and not base.t.members:
+        dicts.put(lo, base, _key(index), value, line)
         return
     if not isinstance(base, Array):
         raise Refused("an assignment to a part of something that is no array", line)

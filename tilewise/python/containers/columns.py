@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import INT, Dim, Expr, Store
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Store
 from tilewise.python.build import ONE, Array, Scalar, Tuple, Value, add, element, mul
 from tilewise.python.refuse import Refused
 from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, Tup, Type, key, suffix
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import elementwise
-from tilewise.python.scalars import arithmetic
 
 Item = Num | Tup
 
@@ -75,6 +74,7 @@ def declared(lo: Statements, place: str, t: Item) -> list[str]:
     made = names(place, t)
     for name, n in zip(made, kinds(t), strict=True):
         lo.b.arrays[name] = (n.dtype, 1)
+        lo.b.roots.setdefault(name, frozenset())
     return made
 
 
@@ -109,12 +109,17 @@ def built(t: Item, parts: Iterator[Scalar]) -> Scalar | Tuple:
 
 def grow(lo: Statements, place: str, t: Item, used: Expr, line: int) -> None:
     """Twice the room for items, of which so many are used."""
-    for name, n in zip(names(place, t), kinds(t), strict=True):
-        room = lo.b.keep(Dim(name, 0))
-        more = elementwise.allocated(lo, Arr(n.dtype, 1), [add(mul(room, arithmetic.constant(2).e), ONE)], False, line)
+    grow_arrays(lo, [(a, n.dtype) for a, n in zip(names(place, t), kinds(t), strict=True)], used, line)
 
-        def copy(at: list[Any], name: str = name, n: Num = n, more: Array = more) -> None:
-            lo.b.emit(Store(more.name, (at[0],), element(name, n.dtype, [at[0]]), (-1,)))
+
+def grow_arrays(lo: Statements, arrays: list[tuple[str, str]], used: Expr, line: int) -> None:
+    """The same, of arrays and their dtypes."""
+    for name, dtype in arrays:
+        room = lo.b.keep(Dim(name, 0))
+        more = elementwise.allocated(lo, Arr(dtype, 1), [add(mul(room, Const(INT, 2)), ONE)], False, line)
+
+        def copy(at: list[Any], name: str = name, dtype: str = dtype, more: Array = more) -> None:
+            lo.b.emit(Store(more.name, (at[0],), element(name, dtype, [at[0]]), (-1,)))
 
         elementwise.loops(lo, [used], copy, line)
         lo.b.rename(name, more.name)

@@ -14,7 +14,7 @@ from tilewise.kernel.program.ir import INT, Const, Dim, Fail, If, Op, Set, Span,
 from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, sub
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
-from tilewise.python.types import LENGTH, Arr, Lst, Tup, ints
+from tilewise.python.types import LENGTH, Arr, Dct, Lst, Tup, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -30,7 +30,7 @@ ROOM = 8  # numbers that a new list has room for
 def made(lo: Statements, items: tuple[Value, ...], name: str, line: int) -> List:
     """A list of numbers or of tuples, known by a name for its place."""
     place = f"{name}@{line}"
-    _alone(lo, place, name, line)
+    alone(lo, place, name, line)
     given = [columns.item_of(lo, v, line) for v in items]
     if not given:
         lo.b.names[_n(place)] = INT
@@ -52,7 +52,7 @@ def repeated(lo: Statements, items: Tuple, times: Scalar, line: int) -> List:
         raise Refused("a list of several items, repeated", line)
     item = columns.item_of(lo, items.items[0], line)
     place = f"{lo.scope.prefix}list@{line}"
-    _alone(lo, place, "", line)
+    alone(lo, place, "", line)
     t = columns.type_of(item)
     n = lo.b.keep(Op("maximum", INT, (calls.whole(lo, times, line).e, ZERO)))
     found = _storage(lo, place, t, n, line)
@@ -209,7 +209,7 @@ def _storage(lo: Statements, place: str, t: columns.Item, room: Any, line: int) 
     return List(Lst(t, place))
 
 
-def _alone(lo: Statements, place: str, name: str, line: int) -> None:
+def alone(lo: Statements, place: str, name: str, line: int) -> None:
     """Nobody else may have the last list of a place, where a new one is made."""
     for other, alts in (lo.env or {}).items():
         if other != name and any(_refers(t, place) for t in alts):
@@ -217,7 +217,7 @@ def _alone(lo: Statements, place: str, name: str, line: int) -> None:
 
 
 def _refers(t: Any, place: str) -> bool:
-    return (isinstance(t, Lst) and t.place == place) or any(_refers(i, place) for i in getattr(t, "items", ()))
+    return (isinstance(t, Lst | Dct) and t.place == place) or any(_refers(i, place) for i in getattr(t, "items", ()))
 
 
 def _n(place: str) -> str:

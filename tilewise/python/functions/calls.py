@@ -20,10 +20,12 @@ from tilewise.kernel.program.ir import BOOL, INT, Const, Leave, Named, Op, Set
 from tilewise.python.build import (
     ZERO,
     Array,
+    Dict,
     Lazy,
     List,
     Opaque,
     Scalar,
+    Sequence_,
     Static,
     Tuple,
     Value,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import functions
-from tilewise.python.containers import lists
+from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import recursion, signatures
 from tilewise.python.host import library as host_library
 from tilewise.python.host import state
@@ -122,6 +124,12 @@ def call(lo: Statements, node: ast.Call) -> Value:
             args, options = arguments(lo, node)
             if not options:
                 return lists.method(lo, base, node.func.attr, args, line)
+        if isinstance(base, Dict):
+            args, options = arguments(lo, node)
+            if node.func.attr in ("keys", "values", "items") and not args and not base.t.members:
+                return Sequence_(node.func.attr, (base,))
+            if not options:
+                return dicts.method(lo, base, node.func.attr, args, node)
         if isinstance(base, Tuple):
             raise Refused(f"the method {node.func.attr} of a list or tuple", line, "Use an array")
     found = values.value(lo, node.func)
@@ -155,6 +163,9 @@ def call(lo: Statements, node: ast.Call) -> Value:
         )
     if known.kind == "builtins" and known.name == "list" and len(node.args) == 1 and not node.keywords:
         return lists.comprehended(lo, sequences.as_list(node.args[0]))
+    if known.kind == "builtins" and known.name in ("dict", "set") and not node.args and not node.keywords:
+        name = f"{lo.scope.prefix}dict{node.col_offset}"
+        return dicts.made(lo, [], name, line, members=known.name == "set")
     args, options = arguments(lo, node)
     if known.kind == "builtins":
         return builtin_functions.call(lo, known.name, args, options, node)

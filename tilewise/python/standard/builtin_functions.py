@@ -10,6 +10,7 @@ from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, Op
 from tilewise.python.build import (
     ZERO,
     Array,
+    Dict,
     Lazy,
     List,
     Scalar,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import conditions, values
 from tilewise.python.arrays import elementwise, functions
-from tilewise.python.containers import lists
+from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
@@ -89,6 +90,8 @@ def _len(lo: Statements, args: list[Value], line: int) -> Value:
     x = args[0]
     if isinstance(x, List):
         return lists.length(x)
+    if isinstance(x, Dict):
+        return dicts.length(x)
     if isinstance(x, Tuple):
         return arithmetic.constant(len(x.items))
     if isinstance(x, Array | Lazy) and x.t.rank:

@@ -117,6 +117,10 @@ def _beyond_float(a: Val) -> Made:
     return a - inside.select(inside.select(made, 0.0).convert("fptosi", "i64"), LEAST), None
 
 
+def _float_bits(a: Val) -> Made:
+    return a.bits(), None
+
+
 def _nonzero(a: Val) -> Made:
     return a, a.cmp("eq", 0)
 
@@ -225,6 +229,7 @@ SPECIAL: dict[str, Callable[..., Made]] = {
     "exact_float": _exact_float,
     "float_square": _square,
     "beyond_float": _beyond_float,
+    "float_bits": _float_bits,
     "natural": _natural,
     "nonzero": _nonzero,
     "subscript": _subscript,

@@ -1,0 +1,409 @@
+"""Dicts and sets of numbers, or of tuples of them. In: displays, subscripts, methods. Out: tables in arrays.
+
+As a list (lists.py), a dict is known by the place where it is made. Its entries are columns in the order of insertion
+(`#k`, `#v`, their hashes, whether they are alive), and a table of open addresses says where they are. What goes through
+the table is written in Python (hashing.py). The order of a set is not ours to know: loops over sets are refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from tilewise.kernel.program.ir import BOOL, INT, RERUN, Const, Dim, Expr, Fail, If, Op, Set, Span, Store, Var, View
+from tilewise.python.build import ONE, ZERO, Array, Dict, Scalar, Static, Tuple, Value, add, compare, element, sub
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead
+from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Dct, Num, Tup, ints, join
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python.arrays import elementwise
+from tilewise.python.containers import columns, hashing, lists
+from tilewise.python.functions import calls
+from tilewise.python.host import calling
+from tilewise.python.scalars import arithmetic
+from tilewise.python.standard import sequences
+
+ROOM = 8  # entries that a new dict has room for
+SPARE = 2  # places of the table for each entry, at least
+MIXING = 0x9E3779B97F4A7C15  # an odd number without a pattern (2**64 over the golden ratio)
+
+
+def made(lo: Statements, items: list[tuple[Value, Value | None]], name: str, line: int, *, members: bool) -> Dict:
+    """A dict, or a set (`members`), known by a name for its place."""
+    place = f"{name}@{line}"
+    lists.alone(lo, place, name, line)
+    for part in ("n", "live"):
+        lo.b.names[f"{place}#{part}"] = INT
+        lo.b.emit(Set(f"{place}#{part}", ZERO))
+    found = Dict(Dct(None, None, place, members))
+    for k, v in items:
+        found = put(lo, found, k, v, line)
+    return found
+
+
+def comprehended(lo: Statements, node: ast.DictComp | ast.SetComp) -> Value:
+    """{... for ... in ... if ...}: a loop that puts items."""
+    name = f"dict@{node.lineno}.{node.col_offset}"
+    whole: Any = ast.Name(name, ast.Load())
+    first: ast.expr
+    body: list[ast.stmt]
+    if isinstance(node, ast.DictComp):
+        first = ast.Dict([], [])
+        body = [ast.Assign([ast.Subscript(whole, node.key, ast.Store())], node.value)]
+    else:
+        first = ast.Call(ast.Name("set", ast.Load()), [], [])
+        body = [ast.Expr(ast.Call(ast.Attribute(whole, "add", ast.Load()), [node.elt], []))]
+    for gen in reversed(node.generators):
+        for test in reversed(gen.ifs):
+            body = [ast.If(test, body, [])]
+        body = [ast.For(gen.target, gen.iter, body, [])]
+    tree = [ast.Assign([ast.Name(name, ast.Store())], first), *body]
+    with sequences.written_out(lo, tree, node.generators, name, node, "a dict of") as full:
+        assert lo.env is not None
+        return lo.fetch(full, lo.env[full][0])
+
+
+def length(found: Dict) -> Scalar:
+    return Scalar(ints(0, LENGTH), Var(f"{found.t.place}#live", INT))
+
+
+def contains(lo: Statements, found: Dict, wanted: Value, line: int) -> Scalar:
+    """wanted in found"""
+    if found.t.key is None:
+        columns.item_of(lo, wanted, line)
+        return arithmetic.constant(False)
+    at, _, _ = _find(lo, found, wanted, line)
+    return Scalar(PY_BOOL, compare("greater_equal", at, ZERO))
+
+
+def item(lo: Statements, found: Dict, wanted: Value, line: int) -> Value:
+    """found[wanted]"""
+    if found.t.members:
+        raise Refused("a subscript of a set", line)
+    at = _present(lo, found, wanted, line)
+    return _value(lo, found, at)
+
+
+def put(lo: Statements, found: Dict, wanted: Value, value: Value | None, line: int) -> Dict:
+    """found[wanted] = value, or found.add(wanted); the dict, whose types may be known now only."""
+    place = found.t.place
+    held = None if value is None else columns.item_of(lo, value, line)
+    if found.t.key is None:  # the first one says what the dict is of
+        wanted = columns.item_of(lo, wanted, line)
+        value_type = None if held is None else columns.type_of(held)
+        t = Dct(columns.type_of(wanted), value_type, place, found.t.members)
+        assert lo.env is not None
+        for name in [x for x, alts in lo.env.items() if found.t in alts]:
+            lo.set_type(name, t)
+        found = Dict(t)
+    _declared(lo, found)
+    at, parts, hashed = _find(lo, found, wanted, line)
+    if found.t.value is not None:
+        assert held is not None
+        columns.refuse_mixed("dict", found.t.value, held, line)
+    with lo.b.inside() as absent:
+        _insert(lo, found, parts, hashed, held, line)
+    with lo.b.inside() as there:
+        if found.t.value is not None and held is not None:
+            columns.write(lo, f"{place}#v", found.t.value, at, held)
+    lo.b.emit(If(compare("less", at, ZERO), tuple(absent), tuple(there)))
+    return found
+
+
+def delete(lo: Statements, found: Dict, wanted: Value, line: int) -> None:
+    """del found[wanted]"""
+    _remove(lo, found, _present(lo, found, wanted, line), line)
+
+
+def method(lo: Statements, found: Dict, name: str, args: list[Value], node: ast.Call) -> Value:
+    """The methods of dicts and sets that do not hand out others."""
+    line = node.lineno
+    if name == "clear" and not args:
+        _still(lo, found, line)
+        for part in ("n", "live"):
+            lo.b.emit(Set(f"{found.t.place}#{part}", ZERO))
+        return Static(None)
+    if found.t.members and len(args) == 1:
+        if name == "add":
+            put(lo, found, args[0], None, line)
+            return Static(None)
+        if name == "remove":
+            delete(lo, found, args[0], line)
+            return Static(None)
+        if name == "discard":
+            if found.t.key is not None:
+                at, _, _ = _find(lo, found, args[0], line)
+                with lo.b.inside() as there:
+                    _remove(lo, found, at, line)
+                lo.b.emit(If(compare("greater_equal", at, ZERO), tuple(there)))
+            return Static(None)
+    if not found.t.members:
+        if name == "get" and len(args) in (1, 2):
+            return _get(lo, found, args[0], args[1] if len(args) > 1 else Static(None), node, remove=False)
+        if name == "pop" and len(args) == 2:
+            return _get(lo, found, args[0], args[1], node, remove=True)
+        if name == "pop" and len(args) == 1:
+            at = _present(lo, found, args[0], line)
+            value = _value(lo, found, at)
+            _remove(lo, found, at, line)
+            return value
+        if name == "setdefault" and len(args) == 2:
+            return _set_default(lo, found, args[0], args[1], line)
+    kind = "set" if found.t.members else "dict"
+    raise Refused(f"the method {name} of a {kind}", line, "Use subscripts, in, get, pop, add, remove or a loop")
+
+
+def shown_in(lo: Statements, found: Dict, part: str, line: int) -> list[Array]:
+    """Views of the entries there are, in their order: of "k", the keys, or "v", the values."""
+    t = found.t.key if part == "k" else found.t.value
+    if t is None:
+        return []
+    _squeeze(lo, found, line)
+    place, out = found.t.place, []
+    for source, n in zip(columns.names(f"{place}#{part}", t), columns.kinds(t), strict=True):
+        name = lo.b.array(n.dtype, 1)
+        lo.b.view(View(name, source, (), (Span(0, ZERO, lo.b.keep(Var(f"{place}#n", INT)), ONE),)))
+        out.append(Array(Arr(n.dtype, 1), name))
+    return out
+
+
+def _declared(lo: Statements, found: Dict) -> None:
+    """The variables of a dict whose types are known."""
+    place = found.t.place
+    assert found.t.key is not None
+    columns.declared(lo, f"{place}#k", found.t.key)
+    if found.t.value is not None:
+        columns.declared(lo, f"{place}#v", found.t.value)
+    for name, dtype in ((_table(place), INT), (_hashes(place), INT), (_alive(place), BOOL)):
+        lo.b.arrays[name] = (dtype, 1)
+        lo.b.roots.setdefault(name, frozenset())
+
+
+def _hash(lo: Statements, part: Scalar, line: int) -> Expr:
+    """Some bits of a number; equal integers have equal ones, whatever their types."""
+    e: Expr = part.e
+    if part.t.dtype[0] == "c":
+        raise Refused("a complex number as a key", line)
+    if part.t.dtype[0] == "f":
+        wide = lo.b.held(arithmetic.cast(e, "float64"))
+        nan = lo.b.fault(RERUN, "a NaN as a key: Python knows those by identity, compiled loops do not", line)
+        lo.b.emit(If(compare("not_equal", wide, wide), (Fail(nan),)))
+        e = Op("float_bits", INT, (Op("add", "float64", (wide, Const("float64", 0.0))),))  # of -0.0, those of 0.0
+    return arithmetic.cast(arithmetic.cast(e, INT), "uint64")
+
+
+def _find(lo: Statements, found: Dict, wanted: Value, line: int) -> tuple[Expr, Scalar | Tuple, Expr]:
+    """The entry of a key or -1, the key as it is now, its hash."""
+    _declared(lo, found)
+    t, place = found.t, found.t.place
+    assert t.key is not None
+    parts = columns.item_of(lo, wanted, line)
+    numbers, kinds = columns.numbers(parts), columns.kinds(t.key)
+    alike = _shape(columns.type_of(parts)) == _shape(t.key)
+    if not alike or not all(map(_comparable, numbers, kinds)):
+        raise Refused(f"a key {columns.type_of(parts)} for keys {t.key}", line, "Give all keys one type")
+    hashed: Expr = Const("uint64", 0)
+    for s in numbers:
+        hashed = Op("bitwise_xor", "uint64", (hashed, _hash(lo, s, line)))
+        hashed = lo.b.keep(Op("multiply", "uint64", (hashed, Const("uint64", MIXING))))
+        hashed = Op("bitwise_xor", "uint64", (hashed, Op("right_shift", "uint64", (hashed, Const("uint64", 32)))))
+    number = lo.b.keep(arithmetic.cast(hashed, INT))
+    arrays = tuple(Array(Arr(n.dtype, 1), a) for n, a in zip(kinds, columns.names(f"{place}#k", t.key), strict=True))
+    args: list[Value] = [
+        Array(Arr(INT, 1), _table(place)), Scalar(ints(0, LENGTH), Var(f"{place}#n", INT)), Tuple(arrays),
+        Tuple(tuple(numbers)), Scalar(PY_INT, number),
+    ]  # fmt: skip
+    at = _written(lo, hashing.find, args, line)
+    return lo.b.keep(at.e), parts, number
+
+
+def _comparable(s: Scalar, n: Num) -> bool:
+    """Whether equal numbers have equal hashes."""
+    return s.t.dtype == n.dtype or (s.t.whole and n.whole)
+
+
+def _shape(t: Any) -> Any:
+    return tuple(map(_shape, t.items)) if isinstance(t, Tup) else ""
+
+
+def _written(lo: Statements, f: Any, args: list[Value], line: int) -> Scalar:
+    made = calls.of_written(lo, f, args, {}, SimpleNamespace(lineno=line, col_offset=0))
+    return made if isinstance(made, Scalar) else arithmetic.constant(0)
+
+
+def _present(lo: Statements, found: Dict, wanted: Value, line: int) -> Expr:
+    """The entry of a key that must be there."""
+    parts: Value
+    if found.t.key is None:
+        at, parts = Const(INT, -1), columns.item_of(lo, wanted, line)
+    else:
+        at, parts, _ = _find(lo, found, wanted, line)  # type: ignore[assignment]
+
+    def missing(k: Any) -> None:
+        raise KeyError(k)
+
+    env = dict(lo.env or {})
+    with lo.b.inside() as fails, contextlib.suppress(Dead):
+        calling.called(lo, missing, [parts], {}, line, name="KeyError", sampled=lambda k: None)
+        lo.fail("KeyError", "", line)
+    if found.t.key is None:
+        lo.b.block.extend(fails)
+        lo.env = None
+        raise Dead
+    lo.env = env
+    lo.b.emit(If(compare("less", at, ZERO), tuple(fails)))
+    return at
+
+
+def _value(lo: Statements, found: Dict, at: Expr) -> Value:
+    t = found.t.value
+    assert t is not None
+    return columns.read(lo, columns.names(f"{found.t.place}#v", t), t, at, keep=True)
+
+
+def _get(lo: Statements, found: Dict, wanted: Value, default: Value, node: ast.Call, *, remove: bool) -> Value:
+    """The value of a key, or another."""
+    line = node.lineno
+    default = lo.settled(default, line)
+    if found.t.key is None:
+        columns.item_of(lo, wanted, line)
+        return default
+    at, _, _ = _find(lo, found, wanted, line)
+    full = f"{lo.scope.prefix}get@{line}.{node.col_offset}"
+    before = dict(lo.env or {})
+    with lo.b.inside() as there:
+        lo.bind(full, _value(lo, found, at), line, full=True)
+        if remove:
+            _remove(lo, found, at, line)
+    one, lo.env = lo.env, dict(before)
+    with lo.b.inside() as absent:
+        lo.bind(full, default, line, full=True)
+    lo.env = join(one, lo.env)
+    lo.b.emit(If(compare("less", at, ZERO), tuple(absent), tuple(there)))
+    assert lo.env is not None
+    alts = lo.env[full]
+    if len(alts) > 1:
+        raise calls.Several(node, f"get, which gives {' or '.join(map(str, alts))}", line, full)
+    return lo.fetch(full, alts[0])
+
+
+def _set_default(lo: Statements, found: Dict, wanted: Value, default: Value, line: int) -> Value:
+    """The value of a key, which it gets if it has none."""
+    held, kept = columns.item_of(lo, default, line), columns.item_of(lo, wanted, line)
+    if found.t.key is not None:
+        at, _, _ = _find(lo, found, kept, line)
+        with lo.b.inside() as absent:
+            put(lo, found, kept, held, line)
+        lo.b.emit(If(compare("less", at, ZERO), tuple(absent)))
+    else:
+        found = put(lo, found, kept, held, line)
+    return item(lo, found, kept, line)
+
+
+def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Value | None, line: int) -> None:
+    """A new entry, with more room where there is none."""
+    b, place, t = lo.b, found.t.place, found.t
+    assert t.key is not None
+    if not columns.fits(t.key, parts):
+        raise Refused(f"a key {columns.type_of(parts)} for keys {t.key}", line, "Give all keys one type")
+    _still(lo, found, line)
+    used, live = Var(f"{place}#n", INT), Var(f"{place}#live", INT)
+    table, hashes, alive = _table(place), _hashes(place), _alive(place)
+    with b.inside() as first:  # a dict of this place may have been here before
+        _new_table(lo, place, Const(INT, SPARE * ROOM), line)
+    with b.inside() as grow:
+        with b.inside() as crowded:
+            _squeeze(lo, found, line)
+            _new_table(lo, place, b.keep(Op("multiply", INT, (Dim(table, 0), Const(INT, 2)), exact=True)), line)
+            every = [_array(table, INT), _array(hashes, INT), Scalar(ints(0, LENGTH), used)]
+            _written(lo, hashing.fill, every, line)
+        twice = Op("multiply", INT, (add(used, ONE), Const(INT, SPARE)), exact=True)
+        b.emit(If(compare("greater", twice, Dim(table, 0)), tuple(crowded)))
+    b.emit(If(compare("equal", used, ZERO), tuple(first), tuple(grow)))
+    with b.inside() as more:
+        columns.grow(lo, f"{place}#k", t.key, used, line)
+        if t.value is not None:
+            columns.grow(lo, f"{place}#v", t.value, used, line)
+        columns.grow_arrays(lo, [(hashes, INT), (alive, BOOL)], used, line)
+    b.emit(If(compare("equal", used, Dim(hashes, 0)), tuple(more)))
+    columns.write(lo, f"{place}#k", t.key, used, parts)
+    if t.value is not None and value is not None:
+        columns.write(lo, f"{place}#v", t.value, used, value)
+    b.emit(Store(hashes, (used,), hashed, (-1,)))
+    b.emit(Store(alive, (used,), Const(BOOL, True), (-1,)))
+    slot = [_array(table, INT), Scalar(PY_INT, hashed), Scalar(ints(0, LENGTH), used)]
+    _written(lo, hashing.enter, slot, line)
+    b.emit(Set(used.name, add(used, ONE)))
+    b.emit(Set(live.name, add(live, ONE)))
+
+
+def _remove(lo: Statements, found: Dict, at: Expr, line: int) -> None:
+    """The entry of a place goes."""
+    place = found.t.place
+    _still(lo, found, line)
+    if place not in lo.b.removed:
+        lo.b.removed.add(place)
+        lo.b.grown += 1  # loops around here are looked at again
+    lo.b.emit(Store(_alive(place), (at,), Const(BOOL, False), (-1,)))
+    hashed = lo.b.keep(element(_hashes(place), INT, [at]))
+    args: list[Value] = [_array(_table(place), INT), Scalar(PY_INT, hashed), Scalar(ints(0, LENGTH), at)]
+    _written(lo, hashing.leave, args, line)
+    lo.b.emit(Set(f"{place}#live", sub(Var(f"{place}#live", INT), ONE)))
+
+
+def _squeeze(lo: Statements, found: Dict, line: int) -> None:
+    """Without entries that are gone."""
+    place, t = found.t.place, found.t
+    assert t.key is not None
+    _declared(lo, found)
+    if place not in lo.b.removed:  # nothing has gone so far
+        return
+    every = [(f"{place}#k", t.key), *([(f"{place}#v", t.value)] if t.value is not None else [])]
+    arrays = tuple(
+        _array(a, n.dtype) for p, i in every for a, n in zip(columns.names(p, i), columns.kinds(i), strict=True)
+    )
+    used, live = Var(f"{place}#n", INT), Var(f"{place}#live", INT)
+    args: list[Value] = [
+        _array(_table(place), INT), _array(_hashes(place), INT), _array(_alive(place), BOOL),
+        Scalar(ints(0, LENGTH), used), Tuple(arrays),
+    ]  # fmt: skip
+    with lo.b.inside() as gaps:
+        _written(lo, hashing.squeeze, args, line)
+        lo.b.emit(Set(used.name, live))
+    lo.b.emit(If(compare("not_equal", used, live), tuple(gaps)))
+
+
+def _still(lo: Statements, found: Dict, line: int) -> None:
+    """A dict that changes while a loop goes over it is left to Python."""
+    if found.t.place in lo.b.iterated:
+        lo.b.emit(Fail(lo.b.fault(RERUN, "a dict that grows or shrinks while a loop goes over it", line)))
+
+
+def _new_table(lo: Statements, place: str, size: Expr, line: int) -> None:
+    fresh = elementwise.allocated(lo, Arr(INT, 1), [size], False, line)
+
+    def free(at: list[Any]) -> None:
+        lo.b.emit(Store(fresh.name, (at[0],), Const(INT, -1), (-1,)))
+
+    elementwise.loops(lo, [lo.b.held(size)], free, line)
+    lo.b.rename(_table(place), fresh.name)
+
+
+def _array(name: str, dtype: str) -> Array:
+    return Array(Arr(dtype, 1), name)
+
+
+def _table(place: str) -> str:
+    return f"{place}#table"
+
+
+def _hashes(place: str) -> str:
+    return f"{place}#hashes"
+
+
+def _alive(place: str) -> str:
+    return f"{place}#alive"
