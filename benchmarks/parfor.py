@@ -5,30 +5,38 @@
 Each row is a program of `parfor_programs.py`. "plain" is the same source without @tw.parallel (NumPy, one BLAS thread),
 "tw" with it. Systems take turns in one process; times are the least of all rounds (fewer for what takes
 long), after one call of each that is not counted. Ratios above 1: tw is faster. "work" is the processor time of
-all of tw's threads and processes over the plain loop's: it says what a busy machine hides. Results are compared with
-the plain loop's. `--ray` runs the same loops on workers of Ray beside the plain ones instead.
+all of tw's threads and processes over the plain loop's: it says what a busy machine hides. "limit" is what the machine
+itself allows: the plain loop's time over that of two copies of it with half of the iterations each, in processes that
+were started before; "of it" is the part of that which tw reaches. Results are compared with the plain loop's.
+`--ray` runs the same loops on workers of Ray beside the plain ones instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import tilewise as tw
+from benchmarks import parfor_programs
 from benchmarks.parfor_programs import PROGRAMS, Program, how
 from tilewise.engine import ray_tasks
 from tilewise.parfor.blas_threads import blas_threads
 
 LONG = 10.0  # seconds of a system: no more rounds than fit, but one at least
-HEADS = f"{'':28}{'tw s':>8}{'plain/tw':>10}{'joblib/tw':>11}{'prange/tw':>11}{'work':>7}  right  body"
+NAMES = (("", 28), ("tw s", 8), ("plain/tw", 10), ("limit", 7), ("of it", 7), ("joblib/tw", 11), ("prange/tw", 11))
+HEADS = "".join(name.rjust(width) for name, width in (*NAMES, ("work", 7))) + "  right  body"
+PROCESSES = 2  # of the limit
 
 
 @dataclass
@@ -55,6 +63,44 @@ def _plain(program: Program) -> Callable[..., Any]:
     return run
 
 
+def _half(program: Program, inputs: tuple[Any, ...], place: int, line: Any) -> None:
+    """A process with some iterations of the plain loop, as often as it is asked."""
+
+    def parfor(over: Any, **options: Any) -> Any:
+        return over[place::PROCESSES] if options else over  # loops inside have no options
+
+    parfor_programs.tw = SimpleNamespace(parfor=parfor)  # type: ignore[assignment]
+    run = _plain(program)
+    while line.recv():
+        run(*inputs)
+        line.send(True)
+
+
+@contextmanager
+def _limit(program: Program, inputs: tuple[Any, ...]) -> Iterator[Callable[..., Any]]:
+    """The plain loop by processes that are there already; its results stay with them."""
+    context = multiprocessing.get_context("fork")
+    lines, processes = [], []
+    for place in range(PROCESSES):
+        ours, theirs = context.Pipe()
+        processes.append(context.Process(target=_half, args=(program, inputs, place, theirs), daemon=True))
+        processes[-1].start()
+        lines.append(ours)
+
+    def run(*_: Any) -> None:
+        for line in lines:
+            line.send(True)
+        for line in lines:
+            line.recv()
+
+    try:
+        yield run
+    finally:
+        for line, process in zip(lines, processes, strict=True):
+            line.send(False)
+            process.join()
+
+
 def _tw(program: Program, name: str, mode: str | None, workers: int | None, out: Measured) -> Callable[..., Any]:
     parallel = tw.parallel(program.loop)
 
@@ -72,7 +118,17 @@ def _tw(program: Program, name: str, mode: str | None, workers: int | None, out:
 
 def measured(program: Program, scale: float, rounds: int, ray: list[int]) -> Measured:
     """Seconds of all systems, which take turns."""
-    inputs, out = program.inputs(scale), Measured()
+    inputs = program.inputs(scale)
+    if ray or program.prange is not None:  # their plain loops are Python's
+        return _measured(program, inputs, rounds, ray, {})
+    with _limit(program, inputs) as limit:
+        return _measured(program, inputs, rounds, ray, {"limit": limit})
+
+
+def _measured(
+    program: Program, inputs: tuple[Any, ...], rounds: int, ray: list[int], more: dict[str, Callable[..., Any]]
+) -> Measured:
+    out = Measured()
     systems: dict[str, Callable[..., Any]] = {"plain": _plain(program)}
     if ray:
         systems |= {f"tw on {k}": _tw(program, f"tw on {k}", "cluster", k, out) for k in ray}
@@ -80,6 +136,7 @@ def measured(program: Program, scale: float, rounds: int, ray: list[int]) -> Mea
         for mode in program.modes:
             name = f"tw {mode}" if mode else "tw"
             systems[name] = _tw(program, name, mode, None, out)
+        systems |= more
         systems["joblib"] = program.joblib
         if program.prange is not None:
             systems["prange"] = program.prange
@@ -97,7 +154,7 @@ def measured(program: Program, scale: float, rounds: int, ray: list[int]) -> Mea
                 out.work[name] = min(work, out.work.get(name, np.inf))
             if name == "plain":
                 expected = found
-            elif expected is not None and (name != "joblib" or program.same_draws):
+            elif name != "limit" and expected is not None and (name != "joblib" or program.same_draws):
                 out.right = out.right and np.allclose(found, expected, rtol=1e-9, atol=1e-9)
         turn += 1
     return out
@@ -111,7 +168,9 @@ def _rows(name: str, m: Measured) -> list[str]:
         ratios = [f"{m.seconds[s] / took:.2f}" if s in m.seconds else "" for s in ("plain", "joblib", "prange")]
         work = "" if " on " in own else f"{m.work[own] / m.work['plain']:.2f}"
         right, label = "yes" if m.right else "NO", name + own.removeprefix("tw").replace(" ", ", ", 1)
-        columns = f"{took:8.3f}{ratios[0]:>10}{ratios[1]:>11}{ratios[2]:>11}{work:>7}"
+        limit = m.seconds.get("limit")
+        bounds = ("", "") if limit is None else (f"{m.seconds['plain'] / limit:.2f}", f"{limit / took:.2f}")
+        columns = f"{took:8.3f}{ratios[0]:>10}{bounds[0]:>7}{bounds[1]:>7}{ratios[1]:>11}{ratios[2]:>11}{work:>7}"
         lines.append(f"{label:28}{columns}  {right:6} {m.ways.get(own, '')}")
     return lines
 

@@ -33,6 +33,19 @@ def shifted(A: Any) -> None:
         A[i] = A[i + SHIFT]
 
 
+def place(i: int, by: int = 0) -> int:
+    return i + SHIFT + by
+
+
+def moved(A: Any, at: Any) -> None:
+    for i in tw.parfor(range(4), workers=2, mode="threads"):
+        A[i] = A[at(i)]
+
+
+def placed_by(k: int, table: Any) -> Any:
+    return lambda i: place(i) + k + table[0]
+
+
 @pytest.fixture
 def analyses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry per analysis."""
@@ -100,3 +113,31 @@ def test_globals_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "SHIFT", 1)
     with pytest.raises(tw.ParforError):
         run(np.zeros(9))
+
+
+def test_functions_are_remembered_with_their_names(analyses: list[int]) -> None:
+    run, table = tw.parallel(moved), np.zeros(2, int)
+    for _ in range(3):
+        run(np.arange(9.0), place)
+        run(np.arange(9.0), placed_by(0, table))
+    assert len(analyses) == 2
+
+
+@pytest.mark.parametrize("change", ["a global", "a default", "a closure", "a table", "a class"])
+def test_functions_whose_names_change(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, table, at = tw.parallel(moved), np.zeros(2, int), place
+    if change in ("a closure", "a table"):
+        at = placed_by(0, table)
+    run(np.arange(9.0), at)
+    if change == "a global":
+        monkeypatch.setitem(globals(), "SHIFT", 1)
+    elif change == "a default":
+        monkeypatch.setattr(place, "__defaults__", (1,))
+    elif change == "a closure":
+        at = placed_by(1, table)
+    elif change == "a table":
+        table[0] = 1
+    else:
+        at = type("Place", (), {"__call__": lambda self, i: i + 1})()
+    with pytest.raises(tw.ParforError):
+        run(np.arange(9.0), at)

@@ -41,6 +41,11 @@ def _controls() -> list[tuple[Callable[[int], Any], Callable[[], int]]]:
     return found
 
 
+def find_libraries() -> None:
+    """Look for the libraries of this process now; processes that are forked later know them."""
+    _controls()
+
+
 @contextlib.contextmanager
 def blas_threads(count: int) -> Iterator[None]:
     """Inside, BLAS uses at most so many threads.

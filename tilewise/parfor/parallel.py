@@ -33,9 +33,10 @@ from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
 from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, stopped_copies
-from tilewise.parfor.plan.facts import planned
+from tilewise.parfor.plan.facts import planned, tree_of
 from tilewise.parfor.plan.inputs import Pattern, patterns
 from tilewise.parfor.plan.optimise import Decision, lock_seconds
+from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
 from tilewise.parfor.reductions.in_place import hidden, in_place
@@ -157,7 +158,10 @@ class _Run:
                     return []
                 return patterns(walk if isinstance(walk, Statements) else self._analysed()[0], given, written)
 
-            plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
+            def tree() -> Tree:
+                return start.tree(lambda: tree_of(self.source.node, self.names, count))
+
+            plan = planned(self.source.node, tree, count, self.options, modes, results.arrays, summed, reads)
         if plan.mode in ("here", "mesh"):
             kept = self.source.assigned - stays
         job = Job(

@@ -26,7 +26,7 @@ from typing import Any
 from tilewise.errors import ParforError, message
 from tilewise.interrupts import to_the_end
 from tilewise.parfor import identity
-from tilewise.parfor.blas_threads import blas_threads
+from tilewise.parfor.blas_threads import blas_threads, find_libraries
 from tilewise.parfor.job import Cancelled, Job, inside
 from tilewise.parfor.report import Report, TaskRunner, merge, packed, raise_first, unpacked
 from tilewise.parfor.staging import StagingFolder
@@ -78,6 +78,7 @@ class _Queue:
 def _round(job: Job, waiting: Sequence[int], most: int, staging: StagingFolder | None) -> list[Report]:
     """Run tasks on workers; the reports of those that came to their end."""
     context = multiprocessing.get_context("fork")
+    find_libraries()  # once here, instead of in each worker
     count = min(most, len(waiting))
     slots: Any = context.RawArray("q", count)
     outer = identity.outer_objects(job)

@@ -1,9 +1,9 @@
 """Verdicts of loops that start again alike. In: a loop and the values of its names. Out: what was found the last time.
 
 What the analysis looks at is the loop, numbers, and how arrays lie in memory. Where names stand for nothing else
-(numbers, texts, NumPy's arrays, a few modules), and all of that is the same again, so is the answer; arrays that were
-written are replaced by those at hand. Small arrays whose values were used are kept as copies, and compared.
-Functions of users, lists and objects are not looked into here: such loops are analysed each time.
+(numbers, texts, NumPy's arrays, a few modules, functions that have no other names), and all of that is the same again,
+so is the answer; arrays that were written are replaced by those at hand. Small arrays whose values were used are kept
+as copies, and compared. Lists and objects are not looked into here: such loops are analysed each time.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
-from collections.abc import Hashable, Mapping
-from types import ModuleType, SimpleNamespace
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.verdict import Verdict
 
 MOST_KEPT = 16  # per loop
 MOST_BYTES = 4 << 20  # of arrays whose values were used
-MODULES = frozenset(("numpy", "math", "tilewise"))
+MODULES = frozenset(("numpy", "scipy", "math", "tilewise"))
 _NUMBERS = (bool, int, float, complex, str, type(None))
+_LIBRARY = (np.ufunc, type(np.bincount))  # NumPy's functions
 _kept: WeakKeyDictionary[LoopSource, dict[Hashable, Remembered]] = WeakKeyDictionary()
 
 
@@ -42,6 +44,7 @@ class Remembered:
         self.owners = [(obj, places.get(obj.key, -1)) for obj in walk.memory.known.values()]
         self.values = [(n, roots[n].copy(order="K")) for obj, n in self.owners if obj.evaluated]
         self.no_arrays: str | None = None  # why the body is no array expression, if that was tried
+        self.tree: Tree | None = None  # what it costs
 
     def holds(self, roots: list[Any]) -> bool:
         """Whether arrays whose values were used have the same ones."""
@@ -62,12 +65,13 @@ class Start:
     def __init__(self, source: LoopSource, elements: Any, names: Mapping[str, Any]) -> None:
         self.source = source
         self.roots: list[Any] = []
+        self._functions: list[FunctionType] = []
         self.key: Hashable = None
         self.found: Remembered | None = None
         if isinstance(elements, range):
             nodes = (n for part in (source.node.target, *source.node.body) for n in ast.walk(part))
             used = sorted({n.id for n in nodes if isinstance(n, ast.Name)})  # what it goes over is in `elements`
-            parts = [self._part(name, names) for name in used]
+            parts = [self._part(name, names) for name in used if name != source.generator]  # each iteration has its own
             if None not in parts and self._apart():
                 self.key = (elements, *parts)
 
@@ -98,6 +102,14 @@ class Start:
             kept.clear()
         kept[self.key] = self.found
 
+    def tree(self, made: Callable[[], Tree]) -> Tree:
+        """What the loop costs: it depends on numbers and shapes, which are in the key."""
+        if self.found is None:
+            return made()
+        if self.found.tree is None:
+            self.found.tree = made()
+        return self.found.tree
+
     def _part(self, name: str, names: Mapping[str, Any]) -> Hashable:
         """What of a name matters; None: too much."""
         if name not in names:
@@ -106,7 +118,13 @@ class Start:
         if type(value) in _NUMBERS or isinstance(value, np.number | np.bool_):
             return (name, type(value), value)
         if isinstance(value, ModuleType):
-            return (name, id(value)) if value.__name__ in MODULES else None
+            return (name, id(value)) if value.__name__.split(".")[0] in MODULES else None
+        if isinstance(value, FunctionType):
+            return self._function(name, value)
+        if isinstance(value, _LIBRARY) or (isinstance(value, BuiltinFunctionType) and _of_module(value)):
+            return (name, value)
+        if isinstance(value, type):
+            return (name, value) if value.__module__ in ("builtins", "numpy") else None
         if type(value) is not np.ndarray or value.dtype.kind not in "biufc":
             return None
         root = value
@@ -121,10 +139,44 @@ class Start:
         own = (value.dtype.str, value.shape, value.strides)
         return (name, place, offset, *own, root.dtype.str, root.shape, root.strides, value.flags.writeable)
 
+    def _function(self, name: str, function: FunctionType) -> Hashable:
+        """What of a function matters: its code, and what its names stand for."""
+        known = next((n for n, f in enumerate(self._functions) if f is function), None)
+        if known is not None:
+            return (name, "function", known)
+        self._functions.append(function)
+        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        if vars(function) or any(type(value) not in _NUMBERS for value in defaults):
+            return None
+        try:
+            cells = {
+                n: c.cell_contents
+                for n, c in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            }
+        except ValueError:  # a name that has no value yet
+            return None
+        used = sorted({n for code in _codes(function.__code__) for n in code.co_names if n in function.__globals__})
+        parts = [self._part(n, cells) for n in cells]
+        parts += [self._part(n, function.__globals__) for n in used]
+        given = tuple((type(value), value) for value in defaults)
+        return None if None in parts else (name, function.__code__, given, *parts)
+
     def _apart(self) -> bool:
         """Whether no two owners have bytes in common."""
         spans = sorted(np.lib.array_utils.byte_bounds(r) for r in self.roots if r.size)
         return all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those inside of it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def _of_module(function: BuiltinFunctionType) -> bool:
+    return function.__self__ is None or isinstance(function.__self__, ModuleType)
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

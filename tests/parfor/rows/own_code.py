@@ -35,6 +35,10 @@ class Keep:
     def put(self, k, v): self.v = v
 class Through(Keep):
     def put(self, k, v): A[k] = v
+STEP = 1
+def later(k, by=STEP): A[k] = A[k + by]
+def within(k, *, by=STEP - 1): A[k] = A[k + by]
+STEP = 0
 missing = Missing(); comp = Computed(); comps = [Computed() for _ in range(20)]; sets = [Sets() for _ in range(20)]
 x1 = Less(); y1 = Less(); less = [Less() for _ in range(20)]; own = [Own() for _ in range(20)]; through = Through()
 """
@@ -135,6 +139,9 @@ OWN_CODE = [
         body("q = Keep() if i else through", "q.put(0, i)"),
         body("(lambda k: put(A, 0, k)).__call__(i)"),
         body("box.data.fill.__call__(i)"),
+        body("later(i)"),  # defaults have the values of the definition
+        body("k = 1", "def g(by=k): A[i] = A[i + by]", "k = 0", "g()"),
+        body("k = 1", "g = lambda *, by=k: A[i + by]", "k = 0", "A[i] = g()"),
         setup=THINGS,
     ),
     *yes(
@@ -143,6 +150,9 @@ OWN_CODE = [
         body("A[i] = sorted([i, 3])[0] + max([i, 2.5])"),
         body("G[i] = comp.plain + comps[0].plain"),
         body("q = Keep()", "q.put(0, i)", "A[i] = q.v"),
+        body("within(i)"),
+        body("g = lambda k, i=i: A[i] + k", "A[i] = g(2)"),
+        body("k = 0", "def g(by=k): A[i] = A[i + by]", "k = 1", "g()"),
         setup=THINGS,
     ),
 ]

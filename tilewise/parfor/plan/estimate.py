@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import textwrap
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +25,8 @@ from tilewise.parfor.plan.profile import FIXED, Row
 from tilewise.parfor.plan.tree import Node, Tree
 from tilewise.parfor.plan.values import attribute, compared, largest, operated, root_of, subscripted, value_of
 from tilewise.parfor.walk.names import is_parfor
+from tilewise.python.refuse import Refused
+from tilewise.python.source import tree_of
 
 WHILE_COUNT = 10  # iterations of loops whose number is not known
 DEEPEST = 6  # calls that are followed
@@ -389,11 +390,10 @@ class Estimator(Ledger):
         known = inspect.unwrap(target.known) if callable(target.known) else target.known
         if isinstance(known, types.FunctionType) and not known.__module__.startswith(("numpy", "scipy", "tilewise")):
             try:
-                tree = ast.parse(textwrap.dedent(inspect.getsource(known))).body[0]
-            except (OSError, TypeError, SyntaxError):
+                tree = tree_of(known)
+            except Refused:
                 return None
             if isinstance(tree, ast.FunctionDef):
-                ast.increment_lineno(tree, known.__code__.co_firstlineno - 1)
                 return tree, {**known.__globals__, **inspect.getclosurevars(known).nonlocals}, False
         return None
 

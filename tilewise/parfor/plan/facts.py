@@ -35,7 +35,7 @@ def cores() -> int:
 
 def planned(
     node: ast.For,
-    names: Mapping[str, Any],
+    tree: Callable[[], Tree],
     count: int,
     options: Options,
     modes: frozenset[str],
@@ -43,19 +43,19 @@ def planned(
     summed: Sequence[tuple[np.ndarray[Any, Any], str]],
     reads: Callable[[], list[Pattern]],
 ) -> Decision:
-    """The plan of a loop, here and now; `reads` is asked if it may run on a cluster."""
+    """The plan of a loop, here and now, by what it costs (`tree`); `reads` is asked if it may run on a cluster."""
     if inside.worker:  # what is left of the machine, in this process
         options = replace(options, mode=None, merge=None, workers=min(options.workers or inside.left, inside.left))
         modes &= {"threads"}
         if inside.left == 1 or not modes:
-            tree = Tree(Node("parfor", "", node.lineno, count), count)
+            empty = Tree(Node("parfor", "", node.lineno, count), count)
             reason = ("inside of a worker",)
             made = Decision("here", 1, (range(count),), "static", "memory", 1, 1, 0, 0.0)
-            return replace(made, reasons=reason, tree=tree)
+            return replace(made, reasons=reason, tree=empty)
     known = facts(options, modes, arrays, summed)
     if options.mode == "cluster" or options.merge == "cluster" or known.cluster_workers:
         known = replace(known, reads=tuple(reads()))
-    return decide(tree_of(node, names, count), options, known)
+    return decide(tree(), options, known)
 
 
 def tree_of(node: ast.For, names: Mapping[str, Any], count: int) -> Tree:

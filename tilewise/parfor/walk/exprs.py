@@ -39,7 +39,6 @@ from tilewise.parfor.walk.values import (
     NUMBER,
     TEXT,
     TRUTH,
-    Function,
     Val,
     fitted,
     join,
@@ -132,7 +131,7 @@ class Exprs(Iterations):
         return self.text_of(lambda x: format(x, form), [value]) if form is not None else TEXT
 
     def _lambda(self, node: ast.Lambda) -> Val:
-        return Val(function=Function(node, self.scope, "lambda", self.file), scalar=True)
+        return Val(function=self.defined(node, "lambda"), scalar=True)
 
     def _namedexpr(self, node: ast.NamedExpr) -> Val:
         value = self.ev(node.value)

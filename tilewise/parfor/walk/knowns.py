@@ -38,6 +38,7 @@ IMMUTABLE = (
     types.FunctionType,
     types.BuiltinFunctionType,
     np.ufunc,
+    type(np.bincount),  # NumPy's other functions
 )
 MOST_ITEMS = 4096  # of a container that are looked at one by one
 

@@ -18,7 +18,6 @@ from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.names import Names, assigned, joined
 from tilewise.parfor.walk.values import (
     ANYTHING,
-    Function,
     Val,
     join,
     objects,
@@ -77,8 +76,7 @@ class Branches(Assign):
         if node.decorator_list or any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(node)):
             self._bind_name(node.name, ANYTHING)
             return
-        made = Function(node, self.scope, node.name, self.file)
-        self._bind_name(node.name, Val(function=made, scalar=True))
+        self._bind_name(node.name, Val(function=self.defined(node, node.name), scalar=True))
 
     def _do_delete(self, node: ast.Delete) -> None:
         for target in node.targets:

@@ -90,6 +90,7 @@ class Function:
     scope: Any
     name: str
     file: str
+    defaults: tuple[tuple[str, Val], ...] = ()  # of its parameters, as they were when it was defined
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,21 @@ class Functions(Attributes):
         space = function.__globals__
         top = self.program() if space is self.space() else Scope({}, None, space)
         scope = Scope(names, top)
-        return self.enter(Function(node, scope, function.__name__, function.__code__.co_filename), args, named)
+        count = len(function.__defaults__ or ())
+        last = function.__code__.co_varnames[: function.__code__.co_argcount][-count:] if count else ()
+        given = {**dict(zip(last, function.__defaults__ or (), strict=True)), **(function.__kwdefaults__ or {})}
+        defaults = tuple((n, _shared(self.value_of(value, n))) for n, value in given.items())
+        made = Function(node, scope, function.__name__, function.__code__.co_filename, defaults)
+        return self.enter(made, args, named)
+
+    def defined(self, node: ast.FunctionDef | ast.Lambda, name: str) -> Function:
+        """A function that the program defines here: its defaults have the values that they have now."""
+        given = node.args
+        positional = [*given.posonlyargs, *given.args]
+        pairs = [*zip(positional[len(positional) - len(given.defaults) :], given.defaults, strict=True)]
+        pairs += [(p, d) for p, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
+        defaults = tuple((p.arg, _shared(self.use(self.ev(d)))) for p, d in pairs)
+        return Function(node, self.scope, name, self.file, defaults)
 
     def program(self) -> Scope:
         """The outermost scope."""
@@ -120,14 +134,9 @@ class Functions(Attributes):
             return self._opaque(args, named, function.name)
         if given.kwarg:
             names[given.kwarg.arg] = self.made(list(named.values()), array=False)
-        kept, self.scope = self.scope, function.scope
-        first = len(positional) - len(given.defaults)
-        defaults = [*zip(positional[first:], given.defaults, strict=True)]
-        defaults += [(p, d) for p, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
-        for parameter, default in defaults:
-            if parameter.arg not in names:
-                value = self.ev(default)
-                names[parameter.arg] = value if value.scalar else ANYTHING  # made once, shared by all calls
+        for name, value in function.defaults:
+            names.setdefault(name, value)
+        kept = self.scope
         scope = Scope(names, function.scope)
         scope.called = True
         self.scope = scope
@@ -151,6 +160,11 @@ class Functions(Attributes):
                 obj.maybe_written = True
         self.hazard(text, "call", "what the function does is not known")
         return ANYTHING
+
+
+def _shared(value: Val) -> Val:
+    """The default of a parameter: made once, and shared by all calls."""
+    return value if value.scalar else ANYTHING
 
 
 @functools.lru_cache(maxsize=256)

@@ -71,9 +71,10 @@ def counted(args: Sequence[Val], made: Val) -> Val:
     if len(bounds) != len(args) or not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
         return made
     found = range(*bounds)
-    if not 0 < len(found) <= LONGEST_TABLE or min(found) < 0:
+    if not 0 < len(found) <= LONGEST_TABLE or min(found[0], found[-1]) < 0:
         return made
-    return replace(made, group=Group(np.array(found), constant(0), constant(len(found)), max(found) + 1, mask=False))
+    size = max(found[0], found[-1]) + 1
+    return replace(made, group=Group(np.arange(*bounds), constant(0), constant(len(found)), size, mask=False))
 
 
 def _run(first: Expr, count: Expr, end: float, made: Val) -> Val:
