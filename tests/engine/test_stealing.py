@@ -85,7 +85,7 @@ def test_all_hand_out_all_they_can(seed: int | None, monkeypatch: pytest.MonkeyP
     """Everybody gives half of its blocks away, idle or not, also to those who wait for it: no bit changes."""
     monkeypatch.setattr("tilewise.engine.stealing.LEAST_SECONDS", 0.0)
     monkeypatch.setattr("tilewise.engine.stealing.WORTH", 0.0)
-    monkeypatch.setattr(Wire, "idle", lambda self: sorted(w for w in self.links if w != DRIVER))
+    monkeypatch.setattr(Wire, "idle", lambda self, purpose: sorted(w for w in self.links if w != DRIVER))
 
     def run(engine: str) -> tuple[list[Any], Any]:
         with tw.session(engine=engine, workers=3) as session:

@@ -30,6 +30,10 @@ def both_sums(np: Any, x: Any) -> Any:
     return (x.T @ x) / x.sum(0)[:, None]
 
 
+def gradient(np: Any, x: Any) -> Any:
+    return x.T @ np.tanh(x @ np.linspace(-1, 1, 12))
+
+
 PER_SUM = 12 * 12 * 8
 
 
@@ -44,6 +48,8 @@ PER_SUM = 12 * 12 * 8
         (gram, 400_000, 2 * SPREAD * PER_SUM, Replicate),
         # Beside little work a second round would count.
         (gram, 80, WORKERS * SPREAD * PER_SUM, Replicate),
+        # So few numbers count as well beside work that takes long enough.
+        (gradient, 400_000, 2 * SPREAD * 12 * 8, Replicate),
         # Two sums share their rounds.
         (both_sums, 400_000, 2 * SPREAD * (PER_SUM + 12 * 8), Replicate),
     ],

@@ -22,7 +22,7 @@ from tilewise.solver.model.place import Choice
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes, reads
 
 SPARE = 50  # one part in so many of a plan's time may be given for fewer bytes
-LEAST_SAVED = 4096  # bytes, for which a round more is made
+LEAST_SAVED = 512  # bytes, for which a round more is made: contributions of 4 workers to some 20 numbers
 FEWEST = Tariff(step=1, price=1 << 6)  # of routes with the fewest bytes the shortest
 
 
