@@ -1,8 +1,9 @@
 """Compile time against the length of functions: `python -m benchmarks.loops.compile_time [--most 2000] [--numba 50]`.
 
-Generated functions of three kinds (numbers, loop nests, slice statements), each compiled once with an empty cache
-folder and called; Numba beside it up to a length. Out: a table of seconds and of milliseconds per line, and JSON.
-"growth" is the time per line of the longest function over that of the one a tenth as long: 1 is linear.
+Generated functions of four kinds (numbers, deep branches, loop nests, slice statements), each compiled once with an
+empty cache folder and called; Numba beside it up to a length. Out: a table of processor seconds (which other programs
+on the machine hardly change) and of milliseconds per line, and JSON. "growth" is the time per line of the longest
+function over that of the one a tenth as long: 1 is linear.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import tilewise as tw
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "loops_compile_time.json"
+DEEP = 6  # conditions around the innermost line of `branches`
 LENGTHS = (20, 50, 100, 200, 500, 1000, 2000)
 
 
@@ -33,6 +35,18 @@ def numbers(k: int) -> list[str]:
     if k % 7 == 3:
         return [f"if {a} < {b}:", f"    {c} = {c} * 0.5 + {k % 11}.0"]
     return [f"{a} = {b} * {k % 5 + 1}.25 - {c} / {k % 3 + 2}.0"]
+
+
+def branches(k: int) -> list[str]:
+    """Conditions inside of each other, with a line on both sides of each."""
+    lines, after = [], []
+    for depth in range(DEEP):
+        a, b = f"x{(k + depth) % 8}", f"x{(3 * k + 2 * depth + 1) % 8}"
+        lines += [f"{'    ' * depth}if {a} < {depth}.25 * {b}:"]
+        after += [f"{'    ' * depth}else:", f"{'    ' * depth}    {b} = {a} - {k % 7}.5"]
+    within = "    " * DEEP
+    pairs = [after[2 * depth : 2 * depth + 2] for depth in reversed(range(DEEP))]
+    return [*lines, f"{within}x{k % 8} = x{(k + 5) % 8} * 0.5", *(text for pair in pairs for text in pair)]
 
 
 def nests(k: int) -> list[str]:
@@ -52,12 +66,18 @@ def slices(k: int) -> list[str]:
     return [f"{a}[1:, :-1] = {b}[:-1, 1:] * 0.{k % 8 + 1} + {a}[1:, 1:]"]
 
 
-KINDS: dict[str, Callable[[int], list[str]]] = {"numbers": numbers, "nests": nests, "slices": slices}
+KINDS: dict[str, Callable[[int], list[str]]] = {
+    "numbers": numbers,
+    "branches": branches,
+    "nests": nests,
+    "slices": slices,
+}
 
 
 def function(kind: str, length: int) -> Any:
     """A function of about so many lines."""
-    body = ["n = A.shape[0]", *(f"x{k} = {k + 1}.5" for k in range(8)), "for t in range(2):"]
+    first = "A[0, 0] + " if kind == "branches" else ""  # NumPy's floats on every way, so that names have one type
+    body = ["n = A.shape[0]", *(f"x{k} = {first}{k + 1}.5" for k in range(8)), "for t in range(2):"]
     k = 0
     while len(body) < length:
         body += ["    " + text for text in KINDS[kind](k)]
@@ -76,11 +96,11 @@ def arguments() -> tuple[Any, Any]:
 
 
 def first_call(compiled: Any) -> float:
-    """Seconds of a call that compiles."""
+    """Processor seconds of a call that compiles."""
     args = arguments()
-    start = time.perf_counter()
+    start = time.process_time()
     compiled(*args)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def right(compiled: Any, plain: Any) -> bool:

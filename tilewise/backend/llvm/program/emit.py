@@ -16,6 +16,7 @@ from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import (
     allocation,
     elements,
+    faults,
     host,
     invoke,
     layout,
@@ -206,13 +207,10 @@ class Emitter:
         fn.label(good)
 
     def fail(self, fault: int, values: tuple[Val, ...]) -> None:
-        fn = self.fn
-        for k, v in enumerate(values[: layout.PAYLOADS]):
-            fn.do(f"store {v.text}, ptr {self.out(layout.PAYLOAD + k)}")
-        fn.do(f"store i64 {fault}, ptr {self.out(layout.WHICH)}")
-        fn.do(f"store i64 {layout.FAILED}, ptr {self.out(layout.STATUS)}")
+        """Leave with a fault."""
         if self.reruns:
             self.put(self.out(layout.WRITTEN), self.word(self.written))
+        faults.tell(self, fault, values[: layout.PAYLOADS])
         self.jump(self.exit)
 
     # -- expressions -------------------------------------------------------------------------------------------------
