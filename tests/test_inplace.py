@@ -390,3 +390,16 @@ def test_a_failing_evaluation_is_no_difference(same: Any, every: int) -> None:
                 x[...].flat = 2
         with suppress(Fault):
             assert same(x[-2], x[-2])
+
+
+def test_views_without_elements_keep_their_strides_when_their_base_is_written() -> None:
+    """NumPy lays the result of a reduction out by them, even if there is nothing to reduce."""
+
+    def program(xp: Any) -> Any:
+        x = xp.asarray(np.zeros((1, 2, 0), np.int64).copy()).T
+        view = xp.tile(x, 2)  # of nothing: no copy
+        x %= x
+        return view.strides, view.swapaxes(0, 2).strides, xp.prod(view.swapaxes(0, 2), axis=2).strides
+
+    with tw.config(eager_bytes=0):
+        assert program(tw) == program(np)

@@ -74,7 +74,7 @@ def strided(
 ) -> np.ndarray[Any, Any]:
     """A window onto a contiguous (in some order) array; bounds are checked by NumPy."""
     if base.size == 0 or 0 in shape:
-        return np.empty(shape, dtype)
+        return np.ndarray(shape, dtype, np.empty(0, dtype), 0, strides)
     view: np.ndarray[Any, Any] = np.ndarray(shape, dtype, memory(base), offset, strides)
     if not base.flags.writeable:
         view.flags.writeable = False
