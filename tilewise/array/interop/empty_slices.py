@@ -21,7 +21,7 @@ from tilewise.ir.node import Node
 class Slice(NamedTuple):
     """A result that needs more than `ddof` elements: how many there are, and what NumPy says where."""
 
-    count: Node
+    elements: Node
     ddof: int
     text: str
     divisions: tuple[str, ...]  # what NumPy divides if there are none at all
@@ -46,7 +46,7 @@ def counts(nodes: Collection[Node]) -> Sequence[tuple[Cell, Slice]]:
     found = [(n, s) for n, s in list(_slices.items()) if n in nodes and n.value is None]
     for n, _ in found:
         del _slices[n]
-    return [(from_node(s.count)._cell, s) for _, s in found]
+    return [(from_node(s.elements)._cell, s) for _, s in found]
 
 
 def warn(counted: Sequence[tuple[Cell, Slice]]) -> None:

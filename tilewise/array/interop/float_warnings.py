@@ -82,7 +82,7 @@ def at_users_line(func: Callable[..., Any], *args: Any) -> Any:
 def warn_at(place: tuple[str, int], names: dict[str, Any], said: Warning | str, kind: type[Warning]) -> None:
     """Warn at a line of the module that has these globals, as often as its filters say."""
     seen = names.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(said, kind, *place, names.get("__name__", "<string>"), seen)  # type: ignore[arg-type]
+    warnings.warn_explicit(said, kind, *place, names.get("__name__", "<string>"), seen)
 
 
 def tell_lines() -> None:

@@ -25,8 +25,8 @@ from tilewise.parfor.plan.profile import FIXED, Row
 from tilewise.parfor.plan.tree import Node, Tree
 from tilewise.parfor.plan.values import attribute, compared, largest, operated, root_of, subscripted, value_of
 from tilewise.parfor.walk.names import is_parfor
+from tilewise.python.functions.source import tree_of
 from tilewise.python.refuse import Refused
-from tilewise.python.source import tree_of
 
 WHILE_COUNT = 10  # iterations of loops whose number is not known
 DEEPEST = 6  # calls that are followed

@@ -23,6 +23,7 @@ from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key, objects_of
 from tilewise.parfor.walk.values import (
     ANYTHING,
     TEXT,
+    Function,
     Obj,
     Val,
     join,
@@ -109,6 +110,10 @@ class Walk(Knowns):
 
     def bind(self, target: ast.expr, value: Val) -> None:
         """Assign to a target."""
+        raise NotImplementedError
+
+    def defined(self, node: ast.FunctionDef | ast.Lambda, name: str) -> Function:
+        """A function that the program defines here."""
         raise NotImplementedError
 
     scope: Scope
