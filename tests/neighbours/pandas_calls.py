@@ -34,6 +34,18 @@ def pd_frame(np, v, m, i, u, tmp):
 
 
 @needs("pandas")
+def pd_masks(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    frame = pd.DataFrame({"v": np.asarray(v), "k": range(len(v))})
+    mask = v > v.mean()
+    frame.loc[mask, "k"] = -1
+    rows = [frame[mask], frame.loc[~mask], frame.iloc[mask], frame["v"][mask].to_frame(), frame.loc[mask, ["k"]]]
+    rows += [frame["k"].where(mask).to_frame(), frame.assign(v=v * 2.0, k=pd.unique(frame["k"] * 0 + v))]
+    return pd.concat(rows)
+
+
+@needs("pandas")
 def pd_dict(np, v, m, i, u, tmp):
     import pandas as pd
 

@@ -27,16 +27,9 @@ ARRAYS = (
 # These ask for NumPy's own class, in C or by isinstance: `np.asarray(x)` is the way in.
 NOT_TAKEN = {
     "pd_groupby": (TypeError, "not callable"),
-    "pd_boolmask": (KeyError, "None of"),
-    "pd_dfmask": (KeyError, "None of"),
-    "pd_locmask": (KeyError, "None of"),
-    "pd_setmask": (KeyError, "None of"),
-    "pd_ilocmask": (None, "pandas takes the bools for the positions 0 and 1"),
     "pd_frame_times": (ValueError, "Unable to coerce"),
     "sk_grid": (TypeError, "needs to be a list"),
     "sk_random_search": (TypeError, "needs to be a list"),
-    "pd_factorize": (TypeError, "factorize requires"),
-    "pd_unique": (TypeError, "unique requires"),
     "h5_read_direct": (TypeError, "incorrect type"),  # writes to its argument
     "ndi_output": (ValueError, "read-only"),
     "numba_f": (Exception, "Unknown attribute 'sum'"),  # elements can be read, attributes are NumPy's

@@ -113,9 +113,9 @@ def _wrapping(method: Any) -> Any:
         out = args[at] if len(args) > at else kwargs.get("out")
         if type(out) is Array:
             return into(method, args[:at], kwargs, out)
+        size = kwargs.get("size", args[-1] if args and not kwargs else None)
+        open_ahead(size)
         if kwargs.keys() <= {"size"}:
-            size = kwargs.get("size", args[-1] if args else None)
-            open_ahead(size)
             if fills and len(args) + len(kwargs) == 1 and is_large(size):
                 shape = size if type(size) is tuple else (size,)
                 out = pool.empty(shape, np.float64)

@@ -85,6 +85,7 @@ class Array(metaclass=ArrayClass):
         __rmatmul__: Any
         __setitem__: Any
         _repr_html_: Any
+        _typ: Any
         astype: Any
         base: Any
         compute: Any
@@ -104,6 +105,7 @@ class Array(metaclass=ArrayClass):
         sum: Any
         swapaxes: Any
         T: Any
+        to_numpy: Any
         view: Any
 
     def __new__(

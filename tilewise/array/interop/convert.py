@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import weakref
 from collections.abc import Iterator
@@ -157,6 +158,21 @@ def to_jax(self: Array) -> Any:
     return asarray(export(self))
 
 
+def to_numpy(self: Array, dtype: Any = None, copy: bool = False, na_value: Any = None) -> ND:
+    """For pandas, as its own arrays have it: `numpy.asarray(x)`, or a copy that can be written to.
+
+    >>> import tilewise as tw
+    >>> tw.arange(3).to_numpy()
+    array([0, 1, 2])
+    """
+    return to_array(self, dtype, copy or None)
+
+
+def factorize(self: Array, use_na_sentinel: bool = True) -> Any:
+    """For `pandas.factorize`, which asks arrays that are not NumPy's to do it: what it does for those."""
+    return importlib.import_module("pandas").factorize(export(self), use_na_sentinel=use_na_sentinel)
+
+
 def item(self: Array, *args: Any) -> Any:
     """One element as a Python number."""
     return forcing.fetch(self).item(*args)
@@ -276,6 +292,8 @@ def deepcopy(self: Array, memo: Any = None) -> Array:
 for _name, _method in {
     "__array__": to_array,
     "compute": compute,
+    "factorize": factorize,
+    "to_numpy": to_numpy,
     "item": item,
     "__bytes__": raw,
     "__buffer__": buffer,
@@ -301,3 +319,5 @@ for _name, _method in {
 Array.__array_interface__ = property(interface)
 fill_buffer_slot(Array, lend)
 Array.__array_priority__ = 1000.0
+# By this name pandas knows its own wrapper of NumPy's arrays, and takes masks (`frame[mask]`) from no other class.
+Array._typ = "npy_extension"

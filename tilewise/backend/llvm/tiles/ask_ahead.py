@@ -2,7 +2,7 @@
 
 The compiler's process has more than one thread, and the steps before a kernel take time: so all kernels of a plan are
 asked for at once, for arrays as they will lie. What a step makes is stood in for by an array of its shape and strides
-without memory of its own, which nobody reads. A guess that is wrong costs code that nobody uses, so whatever goes wrong
+that nobody fills. A guess that is wrong costs code that nobody uses, so whatever goes wrong
 here is no error: a step that finds no code asks for it.
 """
 
@@ -19,7 +19,6 @@ from tilewise.backend.host.steps import kept_axes
 from tilewise.backend.llvm.compile import build, helper
 from tilewise.backend.llvm.tiles.group import planned
 from tilewise.config import Settings, current
-from tilewise.ir.order import strides_of
 from tilewise.stage.cut_axis import space_of
 from tilewise.stage.steps import Pass, Step, Tiled, View, makes, passes
 
@@ -67,6 +66,10 @@ def _ask_pass(step: Pass, kernel: Any, nodes: Sequence[Any], seen: Sequence[Any]
 
 
 def _stand_in(node: Any) -> ND:
-    """An array that lies as the result of a node, with one element for all."""
-    strides = strides_of(node.dims, node.dtype.itemsize, node.order)
-    return np.lib.stride_tricks.as_strided(np.empty(1, node.dtype), node.dims, strides)
+    """An array that lies as the result of a node: memory that the system hands over when someone touches it.
+
+    Views may read an element of it, or copy it.
+    """
+    order = node.order or tuple(range(len(node.dims)))
+    made: ND = np.empty([node.dims[axis] for axis in order], node.dtype)
+    return made.transpose([order.index(axis) for axis in range(len(order))])
