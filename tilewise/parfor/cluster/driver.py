@@ -205,7 +205,8 @@ class _Run:
             pattern, box = self.boxes[number][n]
             cells = pattern.root[tuple(slice(r.start, r.stop) for r in box)]
             head = repr((cells.shape, cells.dtype.str, pattern.root.shape, pattern.root.strides, box)).encode()
-            content = hashlib.blake2b(np.ascontiguousarray(cells).view(np.uint8).data).digest()
+            inward = cells.transpose(sorted(range(cells.ndim), key=lambda d: -abs(cells.strides[d])))  # as memory is
+            content = hashlib.sha256(np.ascontiguousarray(inward).view(np.uint8).data).digest()  # the quickest
             self.keys[number, n] = content + head
         return self.keys[number, n]
 
