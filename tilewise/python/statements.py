@@ -216,7 +216,7 @@ class Statements(Names):
                 assign.update(self, now, op, other, line)
                 return
             if (isinstance(now, Scalar) and isinstance(other, Array | Lazy)) or isinstance(now, Scalar | Tuple):
-                self.assign_to(node.target, values.binary(self, op, now, other, line), line)
+                self.assign_to(node.target, values.binary(self, op, now, other, line, node), line)
                 return
             raise Refused(f"{op}= of {what(now)}", line)
         if not isinstance(node.target, ast.Subscript):
@@ -226,7 +226,7 @@ class Statements(Names):
         old = subscripts.get_item(self, base, index, line)
         if isinstance(old, Scalar):
             old = Scalar(old.t, self.b.keep(old.e))
-            new = values.binary(self, op, old, values.value(self, node.value), line)
+            new = values.binary(self, op, old, values.value(self, node.value), line, node)
             subscripts.set_item(self, base, index, new, line)
         elif isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
             assign.update(self, old, op, values.value(self, node.value), line)
