@@ -91,7 +91,7 @@ def members(a):
             twice.add(float(x))
         seen.add(x)
     seen.discard(a[0])
-    return len(seen), twice, {int(x) % 4 for x in a}
+    return len(seen), twice, {int(y) % 4 for y in a}
 
 
 def not_a_number(a):
