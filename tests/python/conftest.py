@@ -34,6 +34,8 @@ def same(x: Any, y: Any) -> bool:
         return type(x) is type(y) and len(x) == len(y) and all(map(same, x, y))
     if type(x) is not type(y):
         return False
+    if isinstance(x, dict):
+        return same(list(x.items()), list(y.items()))
     if isinstance(x, np.ndarray):
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             return False

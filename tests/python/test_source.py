@@ -202,7 +202,8 @@ def tries(a):
 def sets(a):
     found = {1}
     for i in range(len(a)):
-        a[i] = len(found)
+        for x in found:
+            a[i] = x
 
 
 def dicts(a):
@@ -223,7 +224,7 @@ def deletes(a):
 
 
 REFUSALS = [
-    (tries, "try", 2), (sets, "a set", 1), (dicts, "a dict", 1), (deletes, "del", 3),
+    (tries, "try", 2), (sets, "a loop over a set", 3), (dicts, "str as a key or an item", 1), (deletes, "del", 3),
 ]  # fmt: skip
 
 

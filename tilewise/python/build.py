@@ -283,7 +283,8 @@ class Builder:
     def rename(self, name: str, source: str) -> None:
         """name shows all of source."""
         rank = self.arrays[source][1]
-        self.view(View(name, source, (), tuple(Span(k, ZERO, Dim(source, k), ONE) for k in range(rank))))
+        spans = tuple(Span(k, ZERO, Dim(source, k), ONE) for k in range(rank))
+        self.view(View(name, source, (), spans, renamed=True))
 
 
 def block(stmts: list[Stmt]) -> Block:

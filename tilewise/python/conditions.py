@@ -128,6 +128,8 @@ def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> V
     if isinstance(y, Dict):
         inside = dicts.contains(lo, y, x, line)
         return Scalar(PY_BOOL, negate(inside.e) if absent else inside.e)
+    if isinstance(x, Static) and isinstance(y, Tuple) and all(isinstance(v, Static) for v in y.items):
+        return arithmetic.constant(any(x == v for v in y.items) != absent)
     if not isinstance(x, Scalar) or not isinstance(y, Tuple):
         raise Refused("in of something else than a tuple of numbers", line)
     x = Scalar(x.t, lo.b.held(x.e))

@@ -93,6 +93,10 @@ def _iterated_sequence(lo: Statements, found: Sequence_, line: int) -> Any:
         parts = [Scalar(p.t, lo.b.held(p.e)) for p in map(arithmetic.as_int, found.parts)]  # type: ignore[arg-type]
         return (*parts, None)
     zero, one = arithmetic.constant(0), arithmetic.constant(1)
+    first = zero
+    if found.kind == "enumerate" and len(found.parts) == 2:
+        first = cast(Scalar, found.parts[1])
+        found = Sequence_("enumerate", found.parts[:1])
     inner = [iterated(lo, p, line) for p in found.parts]
     if all(isinstance(i, Tuple) for i in inner):
         rows = zip(*(i.items for i in inner), strict=False)
@@ -100,13 +104,19 @@ def _iterated_sequence(lo: Statements, found: Sequence_, line: int) -> Any:
             return Tuple(tuple(Tuple(r) for r in rows))
         if found.kind == "reversed":
             return Tuple(inner[0].items[::-1])
-        return Tuple(tuple(Tuple((arithmetic.constant(k), v)) for k, v in enumerate(inner[0].items)))
+        at = [arithmetic.binary(lo.b, "+", first, arithmetic.constant(k), line) for k in range(len(inner[0].items))]
+        return Tuple(tuple(Tuple((k, v)) for k, v in zip(at, inner[0].items, strict=True)))
     if any(isinstance(i, Tuple) for i in inner):
         raise Refused("zip of a tuple and an array", line)
     counts = [_count(lo, i, line) for i in inner]
     if found.kind == "enumerate":
         n = counts[0]
-        return zero, n, one, lambda at: Tuple((at, _item(lo, inner[0], at, line)))
+        return (
+            zero,
+            n,
+            one,
+            lambda at: Tuple((arithmetic.binary(lo.b, "+", first, at, line), _item(lo, inner[0], at, line))),
+        )
     if found.kind == "zip":
         n = counts[0]
         for other in counts[1:]:

@@ -60,6 +60,7 @@ class Names:
         self.result_dtypes: list[tuple[str, ...]] = []
         self.splitting = 0
         self.careless = False  # whether the type of a number does not matter, if it has its value
+        self.assigned = ""  # the name that gets the dict that is being made
         self.stored_as = ""  # the dtype that it gets then, if that is known
         self.last: dict[str, tuple[Type, ...]] = {}  # what names were last
 

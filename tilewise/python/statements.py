@@ -143,10 +143,13 @@ class Statements(Names):
         kept, self.careless = self.careless, all(isinstance(t, ast.Subscript) for t in node.targets)
         self.careless &= isinstance(node.value, ast.IfExp | ast.Call)
         self.stored_as = self._element_of(node.targets[0]) if self.careless and len(node.targets) == 1 else ""
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Name) and _makes_dict(node.value):
+            self.assigned = self.scope.prefix + target.id
         try:
             found = values.value(self, node.value)
         finally:
-            self.careless = kept
+            self.careless, self.assigned = kept, ""
         if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
             found = self.settled(found, node.lineno)
         for target in node.targets:
@@ -216,7 +219,7 @@ class Statements(Names):
                 assign.update(self, now, op, other, line)
                 return
             if (isinstance(now, Scalar) and isinstance(other, Array | Lazy)) or isinstance(now, Scalar | Tuple):
-                self.assign_to(node.target, values.binary(self, op, now, other, line), line)
+                self.assign_to(node.target, values.binary(self, op, now, other, line, node), line)
                 return
             raise Refused(f"{op}= of {what(now)}", line)
         if not isinstance(node.target, ast.Subscript):
@@ -226,7 +229,7 @@ class Statements(Names):
         old = subscripts.get_item(self, base, index, line)
         if isinstance(old, Scalar):
             old = Scalar(old.t, self.b.keep(old.e))
-            new = values.binary(self, op, old, values.value(self, node.value), line)
+            new = values.binary(self, op, old, values.value(self, node.value), line, node)
             subscripts.set_item(self, base, index, new, line)
         elif isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
             assign.update(self, old, op, values.value(self, node.value), line)
@@ -352,6 +355,12 @@ class _Swap(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
+def _makes_dict(node: ast.expr) -> bool:
+    """Whether an expression is nothing but a new dict or set."""
+    empty = isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Name)
+    return isinstance(node, ast.Dict | ast.Set) or (empty and node.func.id in ("dict", "set"))  # type: ignore[attr-defined]
+
+
 def _sheltered(node: ast.AST, call: ast.AST) -> bool:
     """Whether a call is made only if something before it in the statement says so."""
     for n in ast.walk(node):
@@ -362,7 +371,7 @@ def _sheltered(node: ast.AST, call: ast.AST) -> bool:
             late = [n.body, n.orelse]
         elif isinstance(n, ast.Compare):
             late = list(n.comparators[1:])
-        elif isinstance(n, ast.GeneratorExp | ast.ListComp | ast.Lambda):
+        elif isinstance(n, ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp | ast.Lambda):
             late = [n]
         if any(m is call for part in late for m in ast.walk(part)):
             return True

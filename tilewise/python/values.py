@@ -26,6 +26,7 @@ from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
 from tilewise.python.scalars import arithmetic
+from tilewise.python.standard import written
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -102,8 +103,11 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int) -> Value:
     return first
 
 
-def binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
-    """x op y"""
+def binary(lo: Statements, op: str, x: Value, y: Value, line: int, node: ast.AST | None = None) -> Value:
+    """x op y; node: where that is written."""
+    numbers = isinstance(x, Scalar) and isinstance(y, Scalar)
+    if op == "/" and node is not None and numbers and arithmetic.inexact(x, y):  # type: ignore[arg-type]
+        return calls.of_written(lo, written.quotient, [x, y], {}, node)
     return lo.native_or(lambda: _binary(lo, op, x, y, line), lambda: host_library.operation(lo, op, x, y, line))
 
 
@@ -206,7 +210,7 @@ def _tuple(lo: Statements, node: ast.Tuple | ast.List) -> Value:
 
 def _bin_op(lo: Statements, node: ast.BinOp) -> Value:
     x, y = after(lo, value(lo, node.left), lambda: value(lo, node.right))
-    return binary(lo, OPERATORS[type(node.op)], x, y, node.lineno)
+    return binary(lo, OPERATORS[type(node.op)], x, y, node.lineno, node)
 
 
 def _unary_op(lo: Statements, node: ast.UnaryOp) -> Value:

@@ -27,7 +27,7 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program import raised as kept
-from tilewise.kernel.program.ir import HOST, Dim, Program, Return, View
+from tilewise.kernel.program.ir import HOST, Program, Return, View
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.kernel.program.walk import statements
 from tilewise.python.build import Static
@@ -167,13 +167,7 @@ def shows_part(program: Program, arrays: set[str]) -> bool:
 
     def whole(name: str, seen: frozenset[str] = frozenset()) -> bool:
         """Whether an array is an argument, or memory of the program's own, from its first to its last element."""
-        return all(
-            v.source not in seen
-            and not v.at
-            and all(x.axis == k and x.length == Dim(v.source, k) for k, x in enumerate(v.spans))
-            and whole(v.source, seen | {name})
-            for v in views.get(name, ())
-        )
+        return all(v.source not in seen and v.renamed and whole(v.source, seen | {name}) for v in views.get(name, ()))
 
     results = {v for s in every if isinstance(s, Return) for v in s.values if isinstance(v, str)}
     return any(program.arrays[r].roots & arrays and not whole(r) for r in results)

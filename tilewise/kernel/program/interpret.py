@@ -254,14 +254,12 @@ class _Machine:
         index: list[Any] = [slice(None)] * source.ndim
         for axis, i in s.at:
             index[axis] = int(self.e(i))
-        whole = not s.at and [x.axis for x in s.spans] == list(range(source.ndim))
         for x in s.spans:
             if x.axis >= 0:
                 start, n, step = int(self.e(x.start)), int(self.e(x.length)), int(self.e(x.step))
                 stop = start + n * step
                 index[x.axis] = slice(start, stop if stop >= 0 else None, step) if n else slice(0, 0)
-                whole = whole and (start, n, step) == (0, source.shape[x.axis], 1)
-        if whole and all(x.length == Dim(s.source, x.axis) for x in s.spans):
+        if s.renamed:
             return source
         shown = source[tuple(index)] if index else source[()]
         kept = sorted(x.axis for x in s.spans if x.axis >= 0)

@@ -217,12 +217,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """array shows a part of source: some axes at one place each (in range), others along spans."""
+    """array shows a part of source: some axes at one place each (in range), others along spans.
+
+    renamed: it is source itself, another name for the same object; a slice of everything is not.
+    """
 
     array: str
     source: str
     at: tuple[tuple[int, Expr], ...]
     spans: tuple[Span, ...]
+    renamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
     elif isinstance(s, View):
         at = [f"{axis}: {expr(i)}" for axis, i in s.at]
         spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]
-        yield f"{indent}{s.array} := view of {s.source} at ({', '.join(at)}) along ({', '.join(spans)})"
+        part = f"at ({', '.join(at)}) along ({', '.join(spans)}){' renamed' * s.renamed}"
+        yield f"{indent}{s.array} := view of {s.source} {part}"
     elif isinstance(s, Product):
         yield f"{indent}{s.array} := {s.left} @ {s.right}"
     elif isinstance(s, Invoke):

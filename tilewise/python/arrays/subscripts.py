@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Load, Op, Span, Store, View
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Load, Op, Span, Store, Var, View
 from tilewise.python.build import (
     ONE,
     ZERO,
@@ -25,7 +25,7 @@ from tilewise.python.build import (
     sub,
 )
 from tilewise.python.refuse import Refused
-from tilewise.python.types import Arr, Num
+from tilewise.python.types import Arr, Num, key, merge
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -36,6 +36,7 @@ from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
 
 NEW = object()
+LONGEST_CHOICE = 32  # items of a tuple that a computed subscript chooses from
 
 
 def fixed(lo: Statements, index: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -96,6 +97,13 @@ def _subscript(lo: Statements, s: Scalar, size: Expr, axis: int, line: int) -> E
     return lo.b.once(Op("subscript", INT, (lo.b.held(s.e), size), fault))
 
 
+def _alike(base: Tuple) -> list[Scalar] | None:
+    """The items of a short tuple, if all of them are numbers of one type that are known or have names."""
+    items = [v for v in base.items if isinstance(v, Scalar) and isinstance(v.e, Const | Var)]
+    same = len(items) == len(base.items) and len({key(v.t) for v in items}) == 1
+    return items if same and len(items) <= LONGEST_CHOICE else None
+
+
 def _of_tuple(lo: Statements, base: Tuple, index: tuple[Value, ...], line: int) -> Value:
     (i,) = index if len(index) == 1 else (None,)
     if (
@@ -113,6 +121,13 @@ def _of_tuple(lo: Statements, base: Tuple, index: tuple[Value, ...], line: int) 
         ]
         if len(ends) == 3:
             return Tuple(base.items[slice(*ends)], base.listed)
+    if isinstance(i, Scalar) and not base.listed and (same := _alike(base)) is not None:
+        fault = lo.b.fault("IndexError", "tuple index out of range", line)
+        at = lo.b.keep(Op("subscript", INT, (lo.b.held(calls.whole(lo, i, line).e), Const(INT, len(same))), fault))
+        made, t = same[-1].e, same[-1].t
+        for k in reversed(range(len(same) - 1)):
+            made, t = pick(compare("equal", at, Const(INT, k)), same[k].e, made), cast(Num, merge(t, same[k].t))
+        return Scalar(t, made)
     raise Refused("a computed subscript of a tuple", line, "Use an array")
 
 

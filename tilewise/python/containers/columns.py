@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Store
-from tilewise.python.build import ONE, Array, Scalar, Tuple, Value, add, element, mul
+from tilewise.python.build import ONE, Array, Scalar, Static, Tuple, Value, add, element, mul
 from tilewise.python.refuse import Refused
 from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, Tup, Type, key, suffix
 
@@ -33,6 +33,9 @@ def item_of(lo: Statements, found: Value, line: int) -> Scalar | Tuple:
     """A value that can be an item: a number, or a tuple of such; it is computed now."""
     if isinstance(found, Tuple) and not found.listed:
         return Tuple(tuple(item_of(lo, v, line) for v in found.items))
+    if isinstance(found, Static):
+        cure = "Use numbers or tuples of them"
+        raise Refused(f"{values.type_text(found).strip()} as a key or an item of a list, dict or set", line, cure)
     s = values.scalar(lo, found, line)
     return Scalar(s.t, lo.b.keep(s.e))
 

@@ -35,7 +35,7 @@ MIXING = 0x9E3779B97F4A7C15  # an odd number without a pattern (2**64 over the g
 def made(lo: Statements, items: list[tuple[Value, Value | None]], name: str, line: int, *, members: bool) -> Dict:
     """A dict, or a set (`members`), known by a name for its place."""
     place = f"{name}@{line}"
-    lists.alone(lo, place, name, line)
+    lists.alone(lo, place, lo.assigned, line)
     for part in ("n", "live"):
         lo.b.names[f"{place}#{part}"] = INT
         lo.b.emit(Set(f"{place}#{part}", ZERO))

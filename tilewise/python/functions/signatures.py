@@ -25,7 +25,7 @@ def locals_of(tree: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
         elif isinstance(n, ast.FunctionDef):
             names.add(n.name)
             continue
-        elif isinstance(n, ast.Lambda | ast.GeneratorExp | ast.ListComp):
+        elif isinstance(n, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp):
             continue
         elif isinstance(n, ast.Import | ast.ImportFrom):
             raise Refused("an import inside", n.lineno, "Import at the top of the file")

@@ -109,6 +109,12 @@ def exact_float(b: Builder, s: Scalar, line: int) -> Expr:
     return cast(s.e, "float64")
 
 
+def inexact(x: Scalar, y: Scalar) -> bool:
+    """Whether the quotient of two integers of Python may be another than that of two floats."""
+    whole = all(s.t.py and s.t.dtype in (INT, BOOL) for s in (x, y))
+    return whole and any(s.t.dtype == INT and not (s.t.lo >= -EXACT and s.t.hi <= EXACT) for s in (x, y))
+
+
 def plain_float(b: Builder, s: Scalar, line: int) -> Expr:
     """A number of Python as a float, rounded as Python does."""
     return cast(s.e, "float64")

@@ -6,7 +6,7 @@ import ast
 import math
 from typing import TYPE_CHECKING, Any, cast
 
-from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, Op
+from tilewise.kernel.program.ir import BOOL, CALL, INT, RERUN, Const, Expr, Fail, If, Op
 from tilewise.python.build import (
     ZERO,
     Array,
@@ -52,6 +52,10 @@ def call(lo: Statements, name: str, args: list[Value], options: dict[str, Value]
         return host_library.printed(lo, args, options, line)
     if name == "list" and not args:
         return Tuple((), listed=True)
+    if name == "enumerate" and "start" in options and len(args) == 1:
+        args, options = [args[0], options["start"]], {k: v for k, v in options.items() if k != "start"}
+    if name == "pow" and len(args) == 3 and not options:
+        return _power_of_rest(lo, args, node)
     how = TABLE.get(name)
     if how is None or options:
         raise Refused(f"a call of {name}", line)
@@ -255,7 +259,17 @@ def _divmod(lo: Statements, args: list[Value], line: int) -> Value:
 def _pow(lo: Statements, args: list[Value], line: int) -> Value:
     if len(args) == 2:
         return values.binary(lo, "**", args[0], args[1], line)
-    raise Refused("pow with a modulus", line)
+    raise Refused("pow of these", line)
+
+
+def _power_of_rest(lo: Statements, args: list[Value], node: ast.Call) -> Value:
+    """pow(a, b, m) of integers; an inverse, where b is negative, is Python's."""
+    given = [calls.whole(lo, a, node.lineno) for a in args]
+    if given[1].t.lo < 0:
+        given = [Scalar(s.t, lo.b.keep(s.e)) for s in given]
+        fault = lo.b.fault(RERUN, "pow with a negative exponent and a modulus", node.lineno)
+        lo.b.emit(If(compare("less", given[1].e, ZERO), (Fail(fault),)))
+    return calls.of_written(lo, written.power_of_rest, list(given), {}, node)
 
 
 def _sum(lo: Statements, args: list[Value], line: int) -> Value:
@@ -269,6 +283,9 @@ def _sum(lo: Statements, args: list[Value], line: int) -> Value:
 
 def _sequence(kind: str) -> Any:
     def act(lo: Statements, args: list[Value], line: int) -> Value:
+        if kind == "enumerate" and len(args) == 2:
+            first = calls.whole(lo, args[1], line)
+            return Sequence_(kind, (args[0], Scalar(first.t, lo.b.keep(first.e))))
         if kind != "zip" and len(args) != 1:
             raise Refused(f"{kind} with several arguments", line)
         return Sequence_(kind, tuple(args))

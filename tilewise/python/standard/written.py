@@ -20,7 +20,12 @@ def _message(f: Any, *args: Any) -> str:
 
 NEGATIVE_ROOT = _message(math.isqrt, -1)
 NEGATIVE_FACTORIAL = _message(math.factorial, -1)
+ZERO_DIVISOR = "division by zero"
+EXACT = 1 << 53  # integers up to this are floats
+ENOUGH = 1 << 54  # of a quotient: more bits than a float has, and one to say that others follow
+LEAST = -(1 << 63)
 NOTHING_LEAST = _message(min, ())
+NO_MODULUS = _message(pow, 1, 1, 0)
 NOTHING_GREATEST = _message(max, ())
 
 
@@ -77,6 +82,38 @@ def log_of_base(x, base):  # type: ignore[no-untyped-def]
     return math.log(x) / math.log(base)
 
 
+def quotient(a, b):  # type: ignore[no-untyped-def]
+    """a / b of integers that may be no floats, rounded once: by 55 bits of it or more, and whether others follow."""
+    if b == 0:
+        raise ZeroDivisionError(ZERO_DIVISOR)
+    if -EXACT <= a <= EXACT and -EXACT <= b <= EXACT:
+        return float(a) / float(b)
+    if a == 0:
+        return 0.0 if b > 0 else -0.0
+    scale = 1.0 if (a > 0) == (b > 0) else -1.0
+    if a == LEAST:
+        a //= 2
+        scale *= 2.0
+    if b == LEAST:
+        b //= 2
+        scale *= 0.5
+    rest = abs(a)
+    by = abs(b)
+    made = rest // by
+    rest %= by
+    while made < ENOUGH:
+        made *= 2
+        scale *= 0.5
+        if rest >= by - rest:
+            rest -= by - rest
+            made += 1
+        else:
+            rest += rest
+    if rest > 0:
+        made |= 1
+    return float(made) * scale
+
+
 def least(items):  # type: ignore[no-untyped-def]
     if len(items) == 0:
         raise ValueError(NOTHING_LEAST)
@@ -113,3 +150,18 @@ def every(items):  # type: ignore[no-untyped-def]
 
 MATH: dict[str, Any] = {"gcd": gcd, "lcm": lcm, "isqrt": isqrt, "factorial": factorial, "isclose": isclose}
 BUILTINS: dict[str, Any] = {"min": least, "max": greatest, "sum": total, "any": some, "all": every}
+
+
+def power_of_rest(base, exponent, modulus):  # type: ignore[no-untyped-def]
+    """pow(base, exponent, modulus)"""
+    if modulus == 0:
+        raise ValueError(NO_MODULUS)
+    made = 1 % modulus
+    base %= modulus
+    while exponent > 0:
+        if exponent & 1:
+            made = made * base % modulus
+        exponent >>= 1
+        if exponent:
+            base = base * base % modulus
+    return made

@@ -12,7 +12,7 @@ from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.allocation import count, owned
-from tilewise.kernel.program.ir import SHORT, Const, Dim, Program, Return, View
+from tilewise.kernel.program.ir import SHORT, Const, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -210,16 +210,13 @@ def view(em: Emitter, s: View) -> None:
         strides[-1] = em.number(size)
     dims: list[Val] = []
     steps: list[Val] = []
-    whole = not s.at and [x.axis for x in s.spans] == list(range(a.rank))
     offsets = [(axis, em.e(i)) for axis, i in s.at]
     for x in s.spans:
         dims.append(em.e(x.length))
         if x.axis < 0:
             steps.append(em.number(0))
-            whole = False
             continue
         plain = isinstance(x.start, Const) and x.start.value == 0 and isinstance(x.step, Const) and x.step.value == 1
-        whole = whole and plain and x.length == Dim(s.source, x.axis)
         if not plain:
             offsets.append((x.axis, em.e(x.start)))
         stride = strides[x.axis]
@@ -228,7 +225,7 @@ def view(em: Emitter, s: View) -> None:
     for axis, i in offsets:
         move = i.make(f"mul {i.text}, {strides[axis].name}")
         data = fn.let(f"getelementptr i8, ptr {data}, {move.text}")
-    base, ident = em.word(source.base), em.word(source.ident) if whole else em.number(0)
+    base, ident = em.word(source.base), em.word(source.ident) if s.renamed else em.number(0)
     counted = owned(s.array) and any(em.scopes._of(r) not in em.scopes.params for r in em.p.arrays[s.array].roots)
     if counted:
         count(em, base, 1)
