@@ -10,9 +10,9 @@ Every run is a process of its own, so that its anonymous memory can be told apar
 counted; of Ray, the memory of each worker's process). `read` is a plain read of the same files by four threads, by
 which goals are set: 70 % of its speed for each pass over the file, and a peak of 1.2 times the memory allowed. Dask
 computes the same in chunks of an eighth of the memory, with as many threads; Cubed (Zarr only) is allowed the memory.
-`limit` is what no program could beat here: the longer one of the plain read (of results that are stored: of a plain
-copy, brought to the disk) and of the arithmetic alone, by NumPy on blocks that lie in memory, with all cores. Where it
-is arithmetic, the goal is 85 % of that.
+`limit` is a yardstick of the same run, not a bound (a better BLAS or a quieter moment beats it): the longer one of the
+plain read (of results that are stored: of a plain copy, brought to the disk) and of the arithmetic alone, by NumPy on
+blocks that lie in memory, with all cores. Where it is arithmetic, the goal is 85 % of that.
 Before each run the files are dropped from the system's cache. `disk` is what the system says was read and written.
 """
 
