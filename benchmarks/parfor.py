@@ -80,7 +80,8 @@ def _half(program: Program, inputs: tuple[Any, ...], place: int, line: Any) -> N
 def _limit(program: Program, inputs: tuple[Any, ...]) -> Iterator[Callable[..., Any]]:
     """The plain loop by processes that are there already; its results stay with them."""
     context = multiprocessing.get_context("fork")
-    lines, processes = [], []
+    lines: list[Any] = []
+    processes: list[Any] = []
     for place in range(PROCESSES):
         ours, theirs = context.Pipe()
         processes.append(context.Process(target=_half, args=(program, inputs, place, theirs), daemon=True))

@@ -39,6 +39,7 @@ from tilewise.parfor.walk.values import (
     NUMBER,
     TEXT,
     TRUTH,
+    Function,
     Val,
     fitted,
     join,
@@ -129,6 +130,10 @@ class Exprs(Iterations):
         if node.format_spec is None:
             return self.text_of(str, [value])
         return self.text_of(lambda x: format(x, form), [value]) if form is not None else TEXT
+
+    def defined(self, node: ast.FunctionDef | ast.Lambda, name: str) -> Function:
+        """A function that the program defines here."""
+        raise NotImplementedError
 
     def _lambda(self, node: ast.Lambda) -> Val:
         return Val(function=self.defined(node, "lambda"), scalar=True)
