@@ -45,7 +45,7 @@ def type_of(item: Value) -> Item:
     if isinstance(item, Tuple):
         return Tup(tuple(map(type_of, item.items)))
     assert isinstance(item, Scalar)
-    return full(item.t)  # type: ignore[return-value]
+    return full(item.t)
 
 
 def numbers(item: Value) -> list[Scalar]:

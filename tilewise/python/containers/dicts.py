@@ -319,7 +319,7 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
         with b.inside() as crowded:
             _squeeze(lo, found, line)
             _new_table(lo, place, b.keep(Op("multiply", INT, (Dim(table, 0), Const(INT, 2)), exact=True)), line)
-            every = [_array(table, INT), _array(hashes, INT), Scalar(ints(0, LENGTH), used)]
+            every: list[Value] = [_array(table, INT), _array(hashes, INT), Scalar(ints(0, LENGTH), used)]
             _written(lo, hashing.fill, every, line)
         twice = Op("multiply", INT, (add(used, ONE), Const(INT, SPARE)), exact=True)
         b.emit(If(compare("greater", twice, Dim(table, 0)), tuple(crowded)))
@@ -335,7 +335,7 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
         columns.write(lo, f"{place}#v", t.value, used, value)
     b.emit(Store(hashes, (used,), hashed, (-1,)))
     b.emit(Store(alive, (used,), Const(BOOL, True), (-1,)))
-    slot = [_array(table, INT), Scalar(PY_INT, hashed), Scalar(ints(0, LENGTH), used)]
+    slot: list[Value] = [_array(table, INT), Scalar(PY_INT, hashed), Scalar(ints(0, LENGTH), used)]
     _written(lo, hashing.enter, slot, line)
     b.emit(Set(used.name, add(used, ONE)))
     b.emit(Set(live.name, add(live, ONE)))
