@@ -270,3 +270,14 @@ def test_what_is_known_needs_no_plan():
     assert [row.mesh.workers for row in plan.what_if([1, 4]).rows] == [1, 4]
     with pytest.raises(ValueError, match="the values are known"):
         plan.why(known)
+
+
+def test_the_time_that_fewer_bytes_cost_is_said() -> None:
+    """Only where sums do take such routes: else no choice is cheaper, and nothing was given."""
+    with tw.config(eager_bytes=0, objective="time"):
+        x = tw.asarray(np.ones((100_000, 20)))
+        gram = x.T @ x
+        said = tw.explain(gram @ gram, workers=4).proof
+        plain = tw.explain(x * 2.0, workers=4).proof
+    assert re.search(r"\nSums take routes with fewer bytes, for (0\.\d+|1|2) % more time\.$", said)
+    assert plain.endswith("(proved; .certificate, .verify()).")

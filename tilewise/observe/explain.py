@@ -77,6 +77,7 @@ class Plan:
         self._machine = machine
         self._plan = plan
         self._choice = None if plan is None else plan.choice
+        self._given = 0 if plan is None else plan.given
         self._locate = locate
         self._again = again
         self._budget = budget
@@ -383,18 +384,22 @@ class Plan:
 
     @property
     def proof(self) -> str:
-        """In a sentence, how good the layouts are."""
+        """How good the layouts are, in a sentence or two."""
         if not self._steps:
             return "There is nothing to compute: the values are known."
         if self._layouts is None:
             return "One worker: there are no layouts to choose."
         if self._choice is None:
             return "Layouts were chosen at random (tw.testing.random_layouts)."
-        by = f"Layouts chosen by {self._machine.objective}: "
+        solution = self._choice.solution
+        said = f"Layouts chosen by {self._machine.objective}: "
         if self.optimal:
-            return by + "no choice is cheaper under this cost model (proved; .certificate, .verify())."
-        gap = self._choice.solution.gap
-        return by + f"no choice is more than {100 * gap:.2g} % cheaper under this cost model (proved)."
+            said += "no choice is cheaper under this cost model (proved; .certificate, .verify())."
+        else:
+            said += f"no choice is more than {100 * solution.gap:.2g} % cheaper under this cost model (proved)."
+        if self._given:
+            said += f"\nSums take routes with fewer bytes, for {100 * self._given / solution.cost:.1g} % more time."
+        return said
 
     def _repr_html_(self) -> str:
         """For notebooks: the table and the picture."""

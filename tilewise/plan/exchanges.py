@@ -40,6 +40,7 @@ class Exchanges:
     consts: tuple[int, ...]
     choice: Choice | None = field(default=None, compare=False, repr=False)  # not sent to workers
     solved_s: float = field(default=0.0, compare=False)  # seconds for choosing layouts
+    given: int = field(default=0, compare=False)  # of the choice's cost, what routes with fewer bytes cost beyond it
     told: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the lines and numbers it was made from
     _blocks: dict[int, tuple[BlockNode, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -143,15 +144,17 @@ def exchanges(
 ) -> Exchanges:
     """The routes between stages."""
     spare = 0 if choice is None or tariff.all_bytes else choice.cost // SPARE
-    routes = _routes(types, stages.steps, tariff, spare)
+    routes, given = _routes(types, stages.steps, tariff, spare)
     consts = tuple(i for i, s in enumerate(types.specs) if type(s.op) is Const)
-    return Exchanges(types, stages, routes, leaves, homes, consts, choice, solved_s)
+    return Exchanges(types, stages, routes, leaves, homes, consts, choice, solved_s, given)
 
 
-def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: int) -> tuple[tuple[Move, ...], ...]:
+def _routes(
+    types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: int
+) -> tuple[tuple[tuple[Move, ...], ...], int]:
     """The quickest routes; of sums, those with the fewest bytes if these together cost no more than is to spare.
 
-    Small ones are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
+    Gives what they cost more, too. Small ones are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
     """
 
     def ways(tariff: Tariff) -> list[tuple[Move, ...]]:
@@ -165,7 +168,8 @@ def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: in
 
     quick = ways(tariff)
     if spare <= 0:
-        return tuple(quick)
+        return tuple(quick), 0
+    given = 0
     few = ways(FEWEST)
 
     def price(way: tuple[Move, ...], k: int) -> int:
@@ -179,11 +183,11 @@ def _routes(types: PlacedTypes, steps: Sequence[Step], tariff: Tariff, spare: in
             rounds = max(len(few[k]) for k in fewer) - max(len(quick[k]) for k in group)
             more = sum(price(few[k], k) - price(quick[k], k) for k in fewer) + max(rounds, 0) * tariff.step
             saved = sum((_elements(quick[k]) - _elements(few[k])) * _itemsize(types, steps[k]) for k in fewer)
-            if more <= spare and saved >= LEAST_SAVED:
-                spare -= max(more, 0)
+            if more <= spare - given and saved >= LEAST_SAVED:
+                given += max(more, 0)
                 for k in fewer:
                     quick[k] = few[k]
-    return tuple(quick)
+    return tuple(quick), given
 
 
 def _itemsize(types: PlacedTypes, step: Step) -> int:
