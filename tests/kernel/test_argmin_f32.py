@@ -169,7 +169,8 @@ def test_positions_are_those_of_float64(form: str, width: int | None, monkeypatc
 def only_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the code for rows that are uncertain."""
     monkeypatch.setattr(nested_form._Tile, "emit", lambda *_: None)
-    monkeypatch.setattr(prepare, "native", lambda what, make, cpu: build.native(("only guesses", what), make, cpu))
+    native = build.native
+    monkeypatch.setattr(prepare, "native", lambda what, *more, **how: native(("only guesses", what), *more, **how))
     monkeypatch.setattr(build.disk, "get", lambda *_: None)
     monkeypatch.setattr(build.disk, "put", lambda *_: None)
 

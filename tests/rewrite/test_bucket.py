@@ -135,9 +135,9 @@ def test_positions_of_extremes_are_not_evaluated_first() -> None:
 @pytest.mark.parametrize("weights", [None, np.arange(12.0), np.arange(12)])
 def test_pending_keys_are_looked_at_while_they_are_computed(weights: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, evaluations = np.arange(12, dtype=np.int16) % 5, []
-    plain = force._evaluate
+    plain = force._run_here
     with recorded():
-        monkeypatch.setattr(force, "_evaluate", lambda *given: (evaluations.append(1), plain(*given))[1])
+        monkeypatch.setattr(force, "_run_here", lambda *given: (evaluations.append(1), plain(*given))[1])
         got = tw.bincount(tw.array(keys) * 1, weights, 3)
         assert len(evaluations) == 1
         same(got, np.bincount(keys, weights, 3))
