@@ -154,7 +154,8 @@ def _routes(
 ) -> tuple[tuple[tuple[Move, ...], ...], int]:
     """The quickest routes; of sums, those with the fewest bytes if these together cost no more than is to spare.
 
-    Gives what they cost more, too. Small ones are brought to all workers in one exchange of W (W - 1) copies, or in two of W - 1 each.
+    Gives what they cost more, too. Small ones are brought to all workers in one exchange of W (W - 1) copies, or in two
+    of W - 1 each.
     """
 
     def ways(tariff: Tariff) -> list[tuple[Move, ...]]:
