@@ -200,3 +200,21 @@ def test_large_draws_are_the_same_stream(name: str, size: Any) -> None:
         assert numpy.array_equal(numpy.asarray(got), want)
         got += 1  # it is the program's own
     assert ours.random() == theirs.random()
+
+
+def test_draws_that_no_memory_holds_are_refused_as_by_numpy() -> None:
+    calls = (
+        "random((2**40, 2**40))",
+        "uniform(0, 1, (2**40, 2**40))",
+        "standard_normal(2**62)",
+        "uniform(3, 1, 600_000)",
+    )
+    for call in calls:
+        said = []
+        for generator in (numpy.random.default_rng(3), tw.random.default_rng(3)):
+            with pytest.raises((ValueError, OverflowError)) as error:
+                eval(f"r.{call}", {"r": generator})
+            said.append((error.type, str(error.value), generator.bit_generator.state))
+        assert said[0] == said[1]
+    with pytest.raises(ValueError, match="array is too big"):
+        tw.empty((2**40, 2**40))

@@ -216,3 +216,12 @@ def pd_rows(np, v, m, i, u, tmp):
     given = s.iloc[i], s.loc[i], s.take(i), s.reindex(i), s.mask(v > 2, v), (s > 2) & (v > 2), (v > 2) & (s > 2)
     s += v
     return given, s, pd.cut(s, np.sort(v)), pd.DataFrame({"k": i, "v": v}).groupby("k").v.mean()
+
+
+@needs("pandas")
+def pd_matrix_and_frame(np, v, m, i, u, tmp):
+    import pandas as pd
+
+    a = v[:4].reshape(2, 2)
+    frame = pd.DataFrame({"p": [1.0, 2.0], "q": [3.0, 4.0]})
+    return pd.concat([a - frame, a < frame, pd.Series(i[:2] * pd.Timedelta(1, "s"))], axis=1)

@@ -207,3 +207,43 @@ def test_means_of_selections_that_are_not_empty_do_not_warn() -> None:
             warnings.simplefilter("always")
             np.asarray(x[x > 100].mean())
         assert len(told) == 1
+
+
+ONCE = """
+import warnings
+import numpy
+import {module} as np
+
+shown = []
+def show(text, kind, file, line, *more):
+    shown.append((line, str(text)) if file == __file__ else file)
+warnings.showwarning = show
+x, y = np.asarray(numpy.full((3, 4), numpy.nan)), np.asarray(numpy.array([1.0, 2.0]))
+for _ in range(3):
+    y / 0
+    np.nanmean(x)
+    np.nanvar(x, axis=0)
+    y.mean(where=y > 5)
+    np.nanmax(x)
+    np.nanmedian(x)
+    np.cov(y[:1])
+    y.var(ddof=2.5)
+    np.median(y[:0])
+    with np.errstate(invalid="raise"):
+        try:
+            y[:0].mean()
+        except FloatingPointError:
+            pass
+for line in shown:
+    print(line)
+"""
+
+
+def test_lines_that_run_again_warn_once(tmp_path: Path) -> None:
+    found = []
+    for module in ("numpy", "tilewise"):
+        (tmp_path / "program.py").write_text(ONCE.format(module=module))
+        run = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, check=True)
+        found.append(run.stdout.splitlines())
+    assert {line for line in found[0] if line.startswith("(")} <= set(found[1])  # NumPy names files of its own, too
+    assert all(line.startswith("(") for line in found[1]) and len(set(found[1])) == len(found[1])

@@ -22,13 +22,11 @@ from tilewise.array.assign import assign
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
-from tilewise.array.interop.float_warnings import at_users_line
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.sites import composing, spot
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
-from tilewise.ir.node import Length
 
 _NDARRAY, _DOT = np.ndarray, np.dot  # one look-up less
 Recorder = Callable[..., Any]
@@ -51,11 +49,6 @@ QUIET: set[Any] = {
     for n in (
         "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory"
     ).split()
-}
-# NumPy functions whose Python code warns of slices with too few elements; whether that hangs on values (NaN), too.
-SLICE_WARNINGS = {
-    getattr(np, name): name.startswith("nan")
-    for name in "mean var std average median nanmean nanvar nanstd nanmedian".split()
 }
 DIRECT: dict[Any, Callable[..., Any]] = {}  # functions that are called often: ways past `call`, or MISSED
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
@@ -170,7 +163,7 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
                     arrays.append(a)
                 elif type(a) not in rec.ATOMS:
                     return MISSED
-    if touched >= LEAST.eager_bytes or (func in SLICE_WARNINGS and may_warn_of_slices(func, args, kwargs)):
+    if touched >= LEAST.eager_bytes:
         return MISSED
     usual = func if kwargs else bare  # which takes other names
     way = ways.get(func, usual) if plain and type(plain[0]) is _NDARRAY else usual
@@ -200,27 +193,6 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
-    if func in SLICE_WARNINGS and may_warn_of_slices(func, args, kwargs):
-        return at_users_line(_call, func, args, kwargs)
-    return _call(func, args, kwargs)
-
-
-def may_warn_of_slices(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether NumPy's code may warn that a slice has too few elements for a mean or a variance."""
-    x = args[0] if args else None
-    if type(x) is not Array or "where" in kwargs or SLICE_WARNINGS[func]:
-        return True
-    node = x._cell.node
-    if node is None or node.known:
-        shape = x.shape
-    else:  # lengths that masks have yet to decide: array/interop/empty_slices.py
-        lengths = [d.value if type(d) is Length else d for d in node.shape]
-        shape = tuple([d for d in lengths if type(d) is int])
-    least = kwargs.get("ddof", kwargs.get("correction", args[4] if len(args) > 4 else 0))
-    return min(shape, default=1) <= (least if isinstance(least, int) else 0)
-
-
-def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if func is np.where and not kwargs and (chosen := choose(args)) is not None:
         return chosen
     if func in MUTATORS:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api import create, views
-from tilewise.api.dispatch import SLICE_WARNINGS, call, implements, may_warn_of_slices, mutate
+from tilewise.api.dispatch import call, implements, mutate
 from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
@@ -40,7 +40,6 @@ def _simple(values: Any) -> bool:
 def _function(func: Any) -> Any:
     """A method that is NumPy's function with self first."""
     quick = getattr(np.ndarray, func.__name__, func)
-    warns = func in SLICE_WARNINGS
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
         cell = self._cell
@@ -50,7 +49,6 @@ def _function(func: Any) -> Any:
                 (nd.nbytes < LEAST.eager_bytes or nd.nbytes < current().eager_bytes)
                 and (not args or _simple(args))
                 and (not kwargs or _simple(kwargs.values()))
-                and not (warns and (args or kwargs or not nd.size) and may_warn_of_slices(func, (self, *args), kwargs))
             ):
                 r = quick(nd, *args, **kwargs) if args or kwargs else quick(nd)
                 kind = CLASSES.get(type(r))

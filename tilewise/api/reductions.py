@@ -316,7 +316,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 def _watch(result: Node, count: int | Node, text: str, before: tuple[str, ...] = (), ddof: int = 0) -> None:
     """Where masks decide how many elements a result is made of: NumPy's warnings if there are too few."""
     if isinstance(count, Node):
-        last = () if 0 in result.shape else ("scalar divide" if result.ndim == 0 else "divide",)
+        scalars = result.ndim == 0 and np.can_cast(np.intp, result.dtype)  # else NumPy divides arrays of no axes
+        last = () if 0 in result.shape else ("scalar divide" if scalars else "divide",)
         empty_slices.watch(result, count, text, (*before, *last) if last else (), ddof)
 
 

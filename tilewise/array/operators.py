@@ -80,7 +80,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                         return other * int(a)  # n * [0] repeats the list
                     if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
-                    return NotImplemented if foreign(other) else _unlike(ufunc, op, self, other)
+                    return _asked(op, self, other) if foreign(other) else _unlike(ufunc, op, self, other)
                 if size >= LEAST_BYTES and exact and not promotion.asleep() and promotion.begins(sites.spot(1).place):
                     return promoted(pair(ufunc, self, other))
                 if size >= REUSE_BYTES:
@@ -123,7 +123,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
             r = joined(ufunc, self, other)
             return method(self, other) if r is None else r
         if foreign(other):
-            return NotImplemented
+            return _asked(op, self, other)
         if ufunc is np.multiply and t in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # n * [0] repeats the list
         if t in _TEXTS_AND_TIMES:
@@ -151,6 +151,14 @@ def foreign(other: Any) -> bool:
     if issubclass(t, np.ndarray | np.generic | int | float | complex | bool | list | tuple):
         return False
     return getattr(other, "__array_ufunc__", True) is None or hasattr(other, "__array_priority__")
+
+
+def _asked(op: Callable[[Any, Any], Any], self: Array, other: Any) -> Any:
+    """What the other operand makes of it. Frames and times of pandas take no arrays of two axes but NumPy's."""
+    if type(other).__module__.partition(".")[0] != "pandas":
+        return NotImplemented
+    r = op(np.asarray(self), other)
+    return from_buffer(r) if type(r) is ND and r.base is None else r
 
 
 def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:

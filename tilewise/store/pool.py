@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -250,7 +251,7 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] 
     if order_perm is None and 0 < nbytes < _pooled_at_bytes:
         return np.empty(shape, kind)  # the quickest, but it makes text of no length longer
     strides = None if order_perm is None else strides_of(shape, kind.itemsize, order_perm)
-    if nbytes < _pooled_at_bytes or kind.kind not in "biufc":
+    if nbytes < _pooled_at_bytes or kind.kind not in "biufc" or nbytes > sys.maxsize:  # NumPy's complaint
         return np.ndarray(shape, kind, strides=strides)
     return _pool.empty(shape, kind, nbytes, strides)
 

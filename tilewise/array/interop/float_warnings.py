@@ -10,7 +10,6 @@ import contextlib
 import sys
 import threading
 import warnings
-from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
@@ -64,19 +63,30 @@ def users_frame(innermost: FrameType) -> FrameType:
 TELLER = Teller()
 
 
-def at_users_line(func: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of ours; what NumPy's Python code warns of on the way (means of nothing) has the user's line."""
-    seen: list[warnings.WarningMessage]
-    try:
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            return func(*args)
-    finally:
-        user = users_frame(sys._getframe())
-        for told in seen:
-            known = not told.filename.startswith((PACKAGE, NUMPY))
-            file, line = (told.filename, told.lineno) if known else (user.f_code.co_filename, user.f_lineno)
-            warn_at((file, line), user.f_globals, told.message, told.category)
+class Warnings:
+    """The module `warnings` as NumPy's Python code has it: what it says through this package has the user's line.
+
+    (Means of nothing, slices of NaN only.) Nothing else changes: filters, and which lines have warned, are Python's.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(warnings, name)
+
+    def warn(
+        self, message: Warning | str, category: type[Warning] = UserWarning, stacklevel: int = 1, **more: Any
+    ) -> None:
+        """Warn at the line that called this package, or where NumPy would."""
+        frame = sys._getframe(1)
+        user = users_frame(frame)
+        if user is frame:
+            warnings.warn(message, category, stacklevel + 1, **more)
+        else:
+            kind = type(message) if isinstance(message, Warning) else category
+            warn_at((user.f_code.co_filename, user.f_lineno), user.f_globals, message, kind)
+
+
+# Modules of NumPy's whose functions warn of the elements they are given.
+SPEAK = ("_core._methods", "lib._function_base_impl", "lib._nanfunctions_impl")
 
 
 def warn_at(place: tuple[str, int], names: dict[str, Any], said: Warning | str, kind: type[Warning]) -> None:
@@ -86,10 +96,14 @@ def warn_at(place: tuple[str, int], names: dict[str, Any], said: Warning | str, 
 
 
 def tell_lines() -> None:
-    """Have NumPy's messages go to the teller, unless the program has chosen something else for them."""
+    """Have NumPy's messages go to the teller, unless the program has chosen something else; its warnings, too."""
     if np.geterr() == WARNED and np.geterrcall() is None:
         np.seterr(**TOLD)  # type: ignore[arg-type]
         np.seterrcall(TELLER)
+    for name in SPEAK:
+        names = vars(sys.modules.get(f"numpy.{name}", warnings))
+        if names.get("warnings") is warnings:
+            names["warnings"] = Warnings()
 
 
 def geterr() -> dict[str, str]:
