@@ -12,7 +12,23 @@ import contextlib
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import BOOL, INT, RERUN, Const, Dim, Expr, Fail, If, Op, Pick, Set, Span, Stmt, Store, Var, View
+from tilewise.kernel.program.ir import (
+    BOOL,
+    INT,
+    RERUN,
+    Const,
+    Dim,
+    Expr,
+    Fail,
+    If,
+    Op,
+    Pick,
+    Set,
+    Span,
+    Store,
+    Var,
+    View,
+)
 from tilewise.python.build import ONE, ZERO, Array, Dict, Scalar, Static, Tuple, Value, add, compare, element, sub
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
@@ -21,7 +37,7 @@ from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Dct, Num, Tup, i
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python.arrays import elementwise
-from tilewise.python.containers import columns, hashing, lists
+from tilewise.python.containers import columns, hashing, lists, watched
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.scalars import arithmetic
@@ -126,7 +142,7 @@ def method(lo: Statements, found: Dict, name: str, args: list[Value], node: ast.
     found = now(lo, found)
     line = node.lineno
     if name == "clear" and not args:
-        _moved(lo, found)
+        watched.moved(lo, found.t.place)
         for part in ("n", "live"):
             lo.b.emit(Set(f"{found.t.place}#{part}", ZERO))
         return Static(None)
@@ -318,7 +334,7 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
     assert t.key is not None
     if not columns.fits(t.key, parts):
         raise Refused(f"a key {columns.type_of(parts)} for keys {t.key}", line, "Give all keys one type")
-    _moved(lo, found)
+    watched.moved(lo, found.t.place)
     used, live = Var(f"{place}#n", INT), Var(f"{place}#live", INT)
     table, hashes, alive = _table(place), _hashes(place), _alive(place)
     with b.inside() as first:  # a dict of this place may have been here before
@@ -354,7 +370,7 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
 def _remove(lo: Statements, found: Dict, at: Expr, line: int) -> None:
     """The entry of a place goes."""
     place = found.t.place
-    _moved(lo, found)
+    watched.moved(lo, found.t.place)
     if place not in lo.b.removed:
         lo.b.removed.add(place)
         lo.b.grown += 1  # loops around here are looked at again
@@ -387,33 +403,6 @@ def _squeeze(lo: Statements, found: Dict, line: int) -> None:
     lo.b.emit(If(compare("not_equal", used, live), tuple(gaps)))
 
 
-def _moved(lo: Statements, found: Dict) -> None:
-    """An entry comes or goes: loops that go over the dict now must know."""
-    if found.t.place in lo.b.iterated:
-        lo.b.moved.add(found.t.place)
-        lo.b.emit(Set(_moves(found.t.place), add(Var(_moves(found.t.place), INT), ONE)))
-
-
-class Watched:
-    """A dict that a loop goes over. The next item is asked for after its entries have changed: Python raises there."""
-
-    def __init__(self, lo: Statements, place: str, *, alone: bool) -> None:
-        """`alone`: nothing else is asked for items, as zip does."""
-        self.place, self.alone = place, alone
-        lo.b.names[_moves(place)] = INT
-        self.moves, self.live = (lo.b.keep(Var(n, INT)) for n in (_moves(place), f"{place}#live"))
-
-    def checks(self, lo: Statements, line: int) -> list[Stmt]:
-        """What the loop does before each item and at its end."""
-        if self.place not in lo.b.moved:
-            return []
-        sizes = lo.b.fault("RuntimeError", "dictionary changed size during iteration", line)
-        other = lo.b.fault(RERUN, "a dict whose keys change while a loop goes over it", line)
-        size = compare("not_equal", Var(f"{self.place}#live", INT), self.live)
-        ends: list[Stmt] = [If(size, (Fail(sizes),))] if self.alone else []
-        return [If(compare("not_equal", Var(_moves(self.place), INT), self.moves), (*ends, Fail(other)))]
-
-
 def _new_table(lo: Statements, place: str, size: Expr, line: int) -> None:
     fresh = elementwise.allocated(lo, Arr(INT, 1), [size], False, line)
 
@@ -434,10 +423,6 @@ def _table(place: str) -> str:
 
 def _hashes(place: str) -> str:
     return f"{place}#hashes"
-
-
-def _moves(place: str) -> str:
-    return f"{place}#moves"
 
 
 def _alive(place: str) -> str:
