@@ -199,3 +199,14 @@ def left_after_a_change(a, gone, more):
     for k, v in d.items():
         a[0] += k * v
     return d
+
+
+def window(n):
+    d = {}
+    for i in range(n):
+        d[i] = i
+        if i >= 3:
+            del d[i - 3]
+        if i % 9 == 8:
+            d[-1] = d.pop(-1, 0) + d[i - 1]
+    return d

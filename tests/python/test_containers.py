@@ -36,6 +36,7 @@ INTERPRETED: list[tuple[Any, ...]] = [
     (f.empty_at_first, 1),
     (f.empty_at_first, 5),
     (f.default_that_puts, 1),
+    (f.window, 60),
     (f.left_after_a_change, np.zeros(6), 0, 5),
     (f.left_after_a_change, np.zeros(6), 3, 3),
     (f.left_after_a_change, np.zeros(6), 3, 0),
