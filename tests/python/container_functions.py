@@ -64,7 +64,7 @@ def emptied(n):
     out = 0
     for i in range(n):
         left[i * 7] = i
-        if i % 3 == 2:
+        if i % 3 == 2 and i % 5 != 0:
             del left[i * 7 - 7]
         if i % 5 == 4:
             out += left.pop(i * 7) + left.pop(1, -1)
@@ -155,3 +155,58 @@ def beside_its_slice(a):
     for i in range(len(a)):
         a[i] += 1
     return whole, other, a.T
+
+
+def empty_at_first(n):
+    d, x, full = {}, [], {7: 8, 9: 1}
+    held = (d, n, x)
+    for i in range(2):
+        n += i
+    other = full
+    if n > 3:
+        other = d
+
+    def note(k):
+        d[k] = 3
+        x.append(k)
+        return 0
+
+    first = x[note(n)] + d[note(n + 1) + n]
+    return first, len(held[0]), held[0][n], n in held[0], held[2][0], other
+
+
+def default_that_puts(n):
+    d = {}
+
+    def note(k):
+        d[k] = k * 2
+        return k
+
+    for i in range(2):
+        n += i
+    return d.get(n, note(n)), note(n + 1) in d, d, note(n + 2)
+
+
+def left_after_a_change(a, gone, more):
+    d = {1: 2, 3: 4, 5: 6}
+    for k in d:
+        a[k] = 9.0
+        if k == gone:
+            del d[k]
+        if k == more:
+            d[8] = 9
+            break
+    for k, v in d.items():
+        a[0] += k * v
+    return d
+
+
+def window(n):
+    d = {}
+    for i in range(n):
+        d[i] = i
+        if i >= 3:
+            del d[i - 3]
+        if i % 9 == 8:
+            d[-1] = d.pop(-1, 0) + d[i - 1]
+    return d

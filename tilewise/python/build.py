@@ -193,6 +193,7 @@ class Builder:
     objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
     removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
     iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over
+    moved: set[str] = field(default_factory=set)  # places of those that get or lose entries there
     place: tuple[str, str] = ("", "")  # the file and name of a function that is called, for its exceptions
 
     def object(self, key: Any, sample: Any) -> Opaque:

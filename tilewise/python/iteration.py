@@ -37,6 +37,7 @@ def iterated(lo: Statements, found: Value, line: int) -> Any:
     if isinstance(found, Sequence_):
         return _iterated_sequence(lo, found, line)
     if isinstance(found, List):
+        found = lists.now(lo, found)
         count = Scalar(ints(0, LENGTH), lo.b.keep(lists.length(found).e))
         shown = [cast(Array, lo.settled(a, line)).name for a in lists.shown_in(lo, found, line)]
         t = found.t.item or Num(False, "float64")
@@ -63,6 +64,7 @@ def _entries(lo: Statements, found: Dict, kind: str, line: int) -> Any:
     """The keys, values or items of a dict."""
     if found.t.members:
         raise Refused("a loop over a set, whose order is Python's own", line, "Use a dict")
+    found = dicts.now(lo, found)
     if found.t.key is None or found.t.value is None:
         return Tuple(())
     parts = []

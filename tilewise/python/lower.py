@@ -24,7 +24,7 @@ from tilewise.kernel.program.ir import (
 )
 from tilewise.python import iteration, refine, values
 from tilewise.python.build import Scalar, Tuple, compare, negate
-from tilewise.python.containers import lists
+from tilewise.python.containers import lists, watched
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.statements import Statements
@@ -99,11 +99,14 @@ class Lower(Statements):
 
         frame = LoopFrame(self.b.fresh("f"))
         over = iteration.places(found)
+        alone = getattr(found, "kind", "keys") in ("keys", "values", "items")
+        seen = [watched.Watched(self, p, alone=alone) for p in over]
         self.b.iterated += over
         body, back, ends = self.fixed_point(node, frame, once)
         del self.b.iterated[len(self.b.iterated) - len(over) :]
-        loop = For(counter, start.e, stop.e, step.e, body, node.lineno)
-        self.finish(node, frame, [loop], back if runs and back is not None and not frame.breaks else ends)
+        checks = [c for w in seen for c in w.checks(self, node.iter.lineno)]
+        loop = For(counter, start.e, stop.e, step.e, (*checks, *body), node.lineno)
+        self.finish(node, frame, [loop, *checks], back if runs and back is not None and not frame.breaks else ends)
 
     def _calm(self, node: ast.For) -> ast.For:
         """The same loop over a range of names that have one type each."""

@@ -36,7 +36,7 @@ from tilewise.python.containers import lists
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, LoopFrame, Scope
-from tilewise.python.types import UNBOUND, Arr, Dct, Env, Lst, Num, Obj, Tup, Type, Unbound, join
+from tilewise.python.types import UNBOUND, Arr, Dct, Env, Lst, Num, Obj, Tup, Type, Unbound, join, replaced
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -76,6 +76,14 @@ class Names:
         assert self.env is not None
         self.env[name] = self.last[name] = (t,)
         self.b.emit(Set(self.b.tag_name(name), self.b.tag(name, t)))
+
+    def set_items(self, empty: Lst | Dct, t: Lst | Dct) -> None:
+        """An empty container gets what it is of, for all who know it: its place stays, and so do tags of names."""
+        assert self.env is not None
+        for name, alts in self.env.items():
+            now = tuple(replaced(a, empty, t) for a in alts)
+            if now != alts:
+                self.env[name] = self.last[name] = now
 
     def store_in(self, name: str, value: Value, line: int) -> Type:
         """The variables of a name get a value; its type."""

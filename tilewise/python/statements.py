@@ -289,6 +289,7 @@ class Statements(Names):
         if isinstance(value, Tuple) and value.listed:
             value = lists.made(self, value.items, "", line)
         if isinstance(value, List):
+            value = lists.now(self, value)
             if self.scope.returns is None and self.inner:
                 raise Refused("a list from a function that calls itself", line, "Return an array")
             leaves += [shown.name for shown in lists.shown_in(self, value, line)]
@@ -302,7 +303,7 @@ class Statements(Names):
     def _dict_structure(self, value: Dict, leaves: list[Expr | str], line: int) -> Any:
         if self.scope.returns is None and self.inner:
             raise Refused("a dict from a function that calls itself", line, "Return an array")
-        t = value.t
+        t = dicts.now(self, value).t
         kind = "set" if t.members else "dict"
         if t.key is None:
             return ("made", kind)

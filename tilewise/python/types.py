@@ -163,6 +163,13 @@ def merge(a: Type, b: Type) -> Type:
     return a
 
 
+def replaced(t: Type, old: Type, new: Type) -> Type:
+    """A type in which one is another now, in tuples as well."""
+    if isinstance(t, Tup):
+        return Tup(tuple(replaced(i, old, new) for i in t.items))
+    return new if t == old else t
+
+
 Alts = tuple[Type, ...]
 Env = dict[str, Alts]
 

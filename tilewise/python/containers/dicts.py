@@ -12,7 +12,23 @@ import contextlib
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import BOOL, INT, RERUN, Const, Dim, Expr, Fail, If, Op, Set, Span, Store, Var, View
+from tilewise.kernel.program.ir import (
+    BOOL,
+    INT,
+    RERUN,
+    Const,
+    Dim,
+    Expr,
+    Fail,
+    If,
+    Op,
+    Pick,
+    Set,
+    Span,
+    Store,
+    Var,
+    View,
+)
 from tilewise.python.build import ONE, ZERO, Array, Dict, Scalar, Static, Tuple, Value, add, compare, element, sub
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
@@ -21,7 +37,7 @@ from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Dct, Num, Tup, i
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python.arrays import elementwise
-from tilewise.python.containers import columns, hashing, lists
+from tilewise.python.containers import columns, hashing, lists, watched
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.scalars import arithmetic
@@ -73,6 +89,7 @@ def length(found: Dict) -> Scalar:
 
 def contains(lo: Statements, found: Dict, wanted: Value, line: int) -> Scalar:
     """wanted in found"""
+    found = now(lo, found)
     if found.t.key is None:
         columns.item_of(lo, wanted, line)
         return arithmetic.constant(False)
@@ -82,6 +99,7 @@ def contains(lo: Statements, found: Dict, wanted: Value, line: int) -> Scalar:
 
 def item(lo: Statements, found: Dict, wanted: Value, line: int) -> Value:
     """found[wanted]"""
+    found = now(lo, found)
     if found.t.members:
         raise Refused("a subscript of a set", line)
     at = _present(lo, found, wanted, line)
@@ -90,15 +108,14 @@ def item(lo: Statements, found: Dict, wanted: Value, line: int) -> Value:
 
 def put(lo: Statements, found: Dict, wanted: Value, value: Value | None, line: int) -> Dict:
     """found[wanted] = value, or found.add(wanted); the dict, whose types may be known now only."""
+    found = now(lo, found)
     place = found.t.place
     held = None if value is None else columns.item_of(lo, value, line)
     if found.t.key is None:  # the first one says what the dict is of
         wanted = columns.item_of(lo, wanted, line)
         value_type = None if held is None else columns.type_of(held)
         t = Dct(columns.type_of(wanted), value_type, place, found.t.members)
-        assert lo.env is not None
-        for name in [x for x, alts in lo.env.items() if found.t in alts]:
-            lo.set_type(name, t)
+        lo.set_items(found.t, t)
         found = Dict(t)
     _declared(lo, found)
     at, parts, hashed = _find(lo, found, wanted, line)
@@ -116,14 +133,16 @@ def put(lo: Statements, found: Dict, wanted: Value, value: Value | None, line: i
 
 def delete(lo: Statements, found: Dict, wanted: Value, line: int) -> None:
     """del found[wanted]"""
+    found = now(lo, found)
     _remove(lo, found, _present(lo, found, wanted, line), line)
 
 
 def method(lo: Statements, found: Dict, name: str, args: list[Value], node: ast.Call) -> Value:
     """The methods of dicts and sets that do not hand out others."""
+    found = now(lo, found)
     line = node.lineno
     if name == "clear" and not args:
-        _still(lo, found, line)
+        watched.moved(lo, found.t.place)
         for part in ("n", "live"):
             lo.b.emit(Set(f"{found.t.place}#{part}", ZERO))
         return Static(None)
@@ -159,6 +178,7 @@ def method(lo: Statements, found: Dict, name: str, args: list[Value], node: ast.
 
 def shown_in(lo: Statements, found: Dict, part: str, line: int) -> list[Array]:
     """Views of the entries there are, in their order: of "k", the keys, or "v", the values."""
+    found = now(lo, found)
     t = found.t.key if part == "k" else found.t.value
     if t is None:
         return []
@@ -169,6 +189,10 @@ def shown_in(lo: Statements, found: Dict, part: str, line: int) -> list[Array]:
         lo.b.view(View(name, source, (), (Span(0, ZERO, lo.b.keep(Var(f"{place}#n", INT)), ONE),)))
         out.append(Array(Arr(n.dtype, 1), name))
     return out
+
+
+def now(lo: Statements, found: Dict) -> Dict:
+    return Dict(lists.current(lo, found.t)) if found.t.key is None else found
 
 
 def _declared(lo: Statements, found: Dict) -> None:
@@ -310,7 +334,7 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
     assert t.key is not None
     if not columns.fits(t.key, parts):
         raise Refused(f"a key {columns.type_of(parts)} for keys {t.key}", line, "Give all keys one type")
-    _still(lo, found, line)
+    watched.moved(lo, found.t.place)
     used, live = Var(f"{place}#n", INT), Var(f"{place}#live", INT)
     table, hashes, alive = _table(place), _hashes(place), _alive(place)
     with b.inside() as first:  # a dict of this place may have been here before
@@ -318,7 +342,9 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
     with b.inside() as grow:
         with b.inside() as crowded:
             _squeeze(lo, found, line)
-            _new_table(lo, place, b.keep(Op("multiply", INT, (Dim(table, 0), Const(INT, 2)), exact=True)), line)
+            few = compare("less", Op("multiply", INT, (live, Const(INT, 2 * SPARE)), exact=True), Dim(table, 0))
+            room = Op("multiply", INT, (Dim(table, 0), Const(INT, 2)), exact=True)
+            _new_table(lo, place, b.keep(Pick(few, Dim(table, 0), room, INT)), line)
             every: list[Value] = [_array(table, INT), _array(hashes, INT), Scalar(ints(0, LENGTH), used)]
             _written(lo, hashing.fill, every, line)
         twice = Op("multiply", INT, (add(used, ONE), Const(INT, SPARE)), exact=True)
@@ -344,7 +370,7 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
 def _remove(lo: Statements, found: Dict, at: Expr, line: int) -> None:
     """The entry of a place goes."""
     place = found.t.place
-    _still(lo, found, line)
+    watched.moved(lo, found.t.place)
     if place not in lo.b.removed:
         lo.b.removed.add(place)
         lo.b.grown += 1  # loops around here are looked at again
@@ -375,12 +401,6 @@ def _squeeze(lo: Statements, found: Dict, line: int) -> None:
         _written(lo, hashing.squeeze, args, line)
         lo.b.emit(Set(used.name, live))
     lo.b.emit(If(compare("not_equal", used, live), tuple(gaps)))
-
-
-def _still(lo: Statements, found: Dict, line: int) -> None:
-    """A dict that changes while a loop goes over it is left to Python."""
-    if found.t.place in lo.b.iterated:
-        lo.b.emit(Fail(lo.b.fault(RERUN, "a dict that grows or shrinks while a loop goes over it", line)))
 
 
 def _new_table(lo: Statements, place: str, size: Expr, line: int) -> None:

@@ -84,6 +84,7 @@ def length(found: List) -> Scalar:
 
 def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Value:
     """x[i]"""
+    found = now(lo, found)
     at = _at(lo, found, index, "list index out of range", line)
     t = _item(found, line)
     return columns.read(lo, columns.names(found.t.place, t), t, at, keep=isinstance(t, Tup))
@@ -91,6 +92,7 @@ def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Va
 
 def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value, line: int) -> None:
     """x[i] = value"""
+    found = now(lo, found)
     item = columns.item_of(lo, value, line)
     at = _at(lo, found, index, "list assignment index out of range", line)
     columns.refuse_mixed("list", found.t.item, item, line)
@@ -99,6 +101,7 @@ def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value
 
 def method(lo: Statements, found: List, name: str, args: list[Value], line: int) -> Value:
     """x.append(v), x.pop(), x.clear()"""
+    found = now(lo, found)
     n = _n(found.t.place)
     if name == "append" and len(args) == 1:
         return _append(lo, found, columns.item_of(lo, args[0], line), line)
@@ -128,6 +131,7 @@ def as_array(lo: Statements, found: List, line: int) -> Array:
 
 def shown_in(lo: Statements, found: List, line: int) -> list[Array]:
     """Views of the items there are, one for each of their numbers."""
+    found = now(lo, found)
     if found.t.item is None:
         return [elementwise.allocated(lo, Arr("float64", 1), [ZERO], False, line)]
     made = []
@@ -167,11 +171,8 @@ def _calls(node: ast.AST) -> list[ast.Call]:
 def _append(lo: Statements, found: List, item: Value, line: int) -> Value:
     b, n = lo.b, Var(_n(found.t.place), INT)
     if found.t.item is None:  # the first one says what the list is of
-        found = _storage(lo, found.t.place, columns.type_of(item), Const(INT, ROOM), line)
-        assert lo.env is not None
-        empty = Lst(None, found.t.place)
-        for name in [x for x, alts in lo.env.items() if empty in alts]:
-            lo.set_type(name, found.t)
+        empty, found = found.t, _storage(lo, found.t.place, columns.type_of(item), Const(INT, ROOM), line)
+        lo.set_items(empty, found.t)
     columns.refuse_mixed("list", found.t.item, item, line)
     t = _item(found, line)
     data = columns.names(found.t.place, t)
@@ -211,9 +212,27 @@ def _storage(lo: Statements, place: str, t: columns.Item, room: Any, line: int) 
 
 def alone(lo: Statements, place: str, name: str, line: int) -> None:
     """Nobody else may have the last list of a place, where a new one is made."""
+    if place in lo.b.iterated:
+        raise Refused("a dict that is made anew while a loop goes over it", line, "Give it a name of its own")
     for other, alts in (lo.env or {}).items():
         if other != name and any(_refers(t, place) for t in alts):
             raise Refused("lists of one place that are used beside each other", line, "Use arrays")
+
+
+def current(lo: Statements, empty: Any) -> Any:
+    """The type of a container that was empty when it was looked at: subscripts and arguments may have put items."""
+    every = [t for alts in (lo.env or {}).values() for t in alts]
+    while every:
+        t = every.pop()
+        if isinstance(t, Tup):
+            every += t.items
+        elif isinstance(t, Lst | Dct) and t.place == empty.place and t != empty:
+            return t
+    return empty
+
+
+def now(lo: Statements, found: List) -> List:
+    return List(current(lo, found.t)) if found.t.item is None else found
 
 
 def _refers(t: Any, place: str) -> bool:
