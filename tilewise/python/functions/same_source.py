@@ -58,7 +58,7 @@ def is_source(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
     except (SyntaxError, ValueError):
         return False
     found = next(_codes_in(next(_codes_in(made))))
-    return _content(found.replace(co_name=code.co_name)) == _content(code)
+    return bool(_content(found.replace(co_name=code.co_name)) == _content(code))
 
 
 def _names(node: ast.AST) -> Iterator[str]:
