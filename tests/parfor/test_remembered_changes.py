@@ -34,14 +34,14 @@ def by_class(A: Any) -> None:
 
 def by_import(A: Any) -> None:
     for i in tw.parfor(range(4), workers=2, mode="threads"):
-        import tw_steps
+        import tw_steps  # type: ignore[import-not-found]
 
         A[i] = A[i + tw_steps.STEP]
 
 
 def by_import_from(A: Any) -> None:
     for i in tw.parfor(range(4), workers=2, mode="threads"):
-        from numpy import tw_step
+        from numpy import tw_step  # type: ignore[attr-defined]
 
         A[i] = A[i + tw_step]
 
