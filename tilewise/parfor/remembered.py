@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import itertools
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,13 +24,16 @@ import numpy as np
 from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.verdict import Verdict
+from tilewise.parfor.walk.mapped import map_of
 
 MOST_KEPT = 16  # per loop
 MOST_BYTES = 4 << 20  # of arrays whose values were used
 MODULES = frozenset(("numpy", "scipy", "math", "tilewise"))
 _NUMBERS = (bool, int, float, complex, str, type(None))
 _LIBRARY = (np.ufunc, type(np.bincount))  # NumPy's functions
+_IMMUTABLE_TYPE = 1 << 8  # of Python's flags of types: nobody can assign to their attributes
 _kept: WeakKeyDictionary[LoopSource, dict[Hashable, Remembered]] = WeakKeyDictionary()
+_read: WeakKeyDictionary[LoopSource, _Names] = WeakKeyDictionary()
 
 
 class Remembered:
@@ -66,12 +72,13 @@ class Start:
         self.source = source
         self.roots: list[Any] = []
         self._functions: list[FunctionType] = []
+        self._modules: set[int] = set()  # those that are being looked at
         self.key: Hashable = None
         self.found: Remembered | None = None
         if isinstance(elements, range):
-            nodes = (n for part in (source.node.target, *source.node.body) for n in ast.walk(part))
-            used = sorted({n.id for n in nodes if isinstance(n, ast.Name)})  # what it goes over is in `elements`
-            parts = [self._part(name, names) for name in used if name != source.generator]  # each iteration has its own
+            read = _names_in(source)
+            parts = [self._part(name, names, read.attributes) for name in read.names if name != source.generator]
+            parts += self._imported(read)
             if None not in parts and self._apart():
                 self.key = (elements, *parts)
 
@@ -110,27 +117,27 @@ class Start:
             self.found.tree = made()
         return self.found.tree
 
-    def _part(self, name: str, names: Mapping[str, Any]) -> Hashable:
-        """What of a name matters; None: too much."""
-        if name not in names:
-            return (name, hasattr(builtins, name))
-        value = names[name]
+    def _part(self, name: str, names: Mapping[str, Any], attributes: frozenset[str]) -> Hashable:
+        """What of a name matters, where attributes of some names are read; None: too much."""
+        if name not in names and not hasattr(builtins, name):
+            return (name,)
+        value = names[name] if name in names else getattr(builtins, name)
         if type(value) in _NUMBERS or isinstance(value, np.number | np.bool_):
-            return (name, type(value), value)
+            return (name, type(value), value, repr(value))  # 0.0 == -0.0
         if isinstance(value, ModuleType):
-            return (name, id(value)) if value.__name__.split(".")[0] in MODULES else None
+            return self._module(name, value, attributes)
         if isinstance(value, FunctionType):
             return self._function(name, value)
         if isinstance(value, _LIBRARY) or (isinstance(value, BuiltinFunctionType) and _of_module(value)):
             return (name, value)
         if isinstance(value, type):
-            return (name, value) if value.__module__ in ("builtins", "numpy") else None
+            return (name, value) if value.__flags__ & _IMMUTABLE_TYPE else None
         if type(value) is not np.ndarray or value.dtype.kind not in "biufc":
             return None
         root = value
         while isinstance(root.base, np.ndarray):
             root = root.base
-        if type(root) is not np.ndarray:
+        if type(root) is not np.ndarray or map_of(root) is not None:
             return None
         place = next((n for n, r in enumerate(self.roots) if r is root), len(self.roots))
         if place == len(self.roots):
@@ -139,14 +146,39 @@ class Start:
         own = (value.dtype.str, value.shape, value.strides)
         return (name, place, offset, *own, root.dtype.str, root.shape, root.strides, value.flags.writeable)
 
+    def _module(self, name: str, module: ModuleType, attributes: frozenset[str]) -> Hashable:
+        """What of a module matters: those of its names that are read as attributes of something."""
+        if not _of_library(module.__name__):
+            return None
+        if id(module) in self._modules:
+            return (name, module)
+        self._modules.add(id(module))
+        space = vars(module)
+        parts = [self._attribute(n, space, attributes) for n in sorted(attributes & space.keys())]
+        self._modules.discard(id(module))
+        return None if None in parts else (name, module, *parts)
+
+    def _imported(self, read: _Names) -> list[Hashable]:
+        """The same for modules that are imported where they are used."""
+        return [self._part(n, sys.modules, read.attributes) if n in sys.modules else None for n in read.imported]
+
+    def _attribute(self, name: str, space: Mapping[str, Any], attributes: frozenset[str]) -> Hashable:
+        """What of a library's own object matters: which one it is."""
+        value = space[name]
+        made_in = getattr(value, "__module__", None) if callable(value) else None
+        owner = type(getattr(value, "__self__", value)).__module__
+        if not isinstance(value, ModuleType) and _of_library(made_in or owner) and type(value) is not np.ndarray:
+            return (name, _Same(value))
+        return self._part(name, space, attributes)
+
     def _function(self, name: str, function: FunctionType) -> Hashable:
         """What of a function matters: its code, and what its names stand for."""
         known = next((n for n, f in enumerate(self._functions) if f is function), None)
         if known is not None:
             return (name, "function", known)
         self._functions.append(function)
-        defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        if vars(function) or any(type(value) not in _NUMBERS for value in defaults):
+        defaults = (*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items())
+        if vars(function) or any(type(value) not in _NUMBERS for _, value in defaults):
             return None
         try:
             cells = {
@@ -155,16 +187,74 @@ class Start:
             }
         except ValueError:  # a name that has no value yet
             return None
-        used = sorted({n for code in _codes(function.__code__) for n in code.co_names if n in function.__globals__})
-        parts = [self._part(n, cells) for n in cells]
-        parts += [self._part(n, function.__globals__) for n in used]
-        given = tuple((type(value), value) for value in defaults)
+        read = _names_of(function.__code__)
+        used = [n for n in read.names if n in function.__globals__ or hasattr(builtins, n)]
+        parts = [self._part(n, cells, read.attributes) for n in cells]
+        parts += [self._part(n, function.__globals__, read.attributes) for n in used]
+        parts += self._imported(read)
+        given = tuple((place, type(value), value, repr(value)) for place, value in defaults)
         return None if None in parts else (name, function.__code__, given, *parts)
 
     def _apart(self) -> bool:
         """Whether no two owners have bytes in common."""
         spans = sorted(np.lib.array_utils.byte_bounds(r) for r in self.roots if r.size)
         return all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+class _Same:
+    """An object that is equal to itself only, and lives as long as the key that it is in."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+class _Names(NamedTuple):
+    """What code reads: names, attributes of anything, and modules that it imports."""
+
+    names: tuple[str, ...]
+    attributes: frozenset[str]
+    imported: tuple[str, ...]
+
+
+def _names_in(source: LoopSource) -> _Names:
+    """What a loop reads; what it goes over apart."""
+    if source not in _read:
+        nodes = [n for part in (source.node.target, *source.node.body) for n in ast.walk(part)]
+        names = {n.id for n in nodes if isinstance(n, ast.Name)}
+        attributes = {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+        modules = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+        modules |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)}
+        attributes |= {a.name for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names}
+        _read[source] = _with_imports(names, attributes, modules)
+    return _read[source]
+
+
+@lru_cache(maxsize=256)
+def _names_of(code: CodeType) -> _Names:
+    """What a function reads; its names and attributes are not told apart."""
+    codes = list(_codes(code))
+    modules = {i.argval for c in codes for i in dis.get_instructions(c) if i.opname == "IMPORT_NAME"}
+    names = {n for c in codes for n in c.co_names}
+    return _with_imports(names, names, modules)
+
+
+def _with_imports(names: set[str], attributes: set[str], modules: set[str]) -> _Names:
+    parts = {part for module in modules for part in module.split(".")[1:]}
+    return _Names(tuple(sorted(names)), frozenset(attributes | parts), tuple(sorted(map(_root, modules))))
+
+
+def _root(module: str) -> str:
+    return module.split(".")[0]
+
+
+def _of_library(module: Any) -> bool:
+    return isinstance(module, str) and _root(module) in MODULES
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

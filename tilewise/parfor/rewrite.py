@@ -18,6 +18,7 @@ from typing import Any
 from tilewise.errors import ParforError, message
 from tilewise.parfor.reductions.late import noted, with_notes
 from tilewise.parfor.walk.names import assigned, is_parfor
+from tilewise.python.functions.same_source import is_source
 
 RUN, MISSING = "_tw_run_parfor", "_tw_missing"
 
@@ -145,6 +146,9 @@ def rewritten(
     if not isinstance(node, ast.FunctionDef):
         raise ParforError(message("tw.parallel is for plain functions", got=type(node).__name__))
     code = function.__code__
+    if not is_source(node, code):
+        text = f"the source of {function.__name__} has changed since it was read, so its loops cannot be looked at"
+        raise ParforError(message(text, cure="Load it again"))
     ast.increment_lineno(node, code.co_firstlineno - min((d.lineno for d in node.decorator_list), default=node.lineno))
     node.decorator_list = []
     declared = {n for s in ast.walk(node) if isinstance(s, ast.Global | ast.Nonlocal) for n in s.names}

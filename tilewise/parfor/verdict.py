@@ -161,6 +161,15 @@ class Judge:
 
     # -- memory ---------------------------------------------------------------------------------------------------
 
+    def _mapped_twice(self, touches: Sequence[Touch], writes: Sequence[Touch]) -> None:
+        """Arrays in two mappings of one file are not told apart."""
+        for a in writes:
+            mapped = [(o, o.mapped) for o in a.objs if o.mapped is not None]
+            for b in touches if mapped else ():
+                others = [(p, p.mapped) for p in b.objs if p.mapped is not None]
+                if any(o is not p and here.seen_in(there) for o, here in mapped for p, there in others):
+                    self._fail(a.name, "alias", [_at(a), _at(b)], "two mappings of one file share its bytes")
+
     def _touches(self) -> None:
         index = self.loop.index
         mine = [
@@ -170,6 +179,7 @@ class Judge:
         for t in mine:
             if t.access.array == "anything" and writes:
                 self._fail(writes[0].name, "alias", [_at(writes[0]), _at(t)], "an object that is not known is read")
+        self._mapped_twice(mine, writes)
         summed: dict[Obj, str] = {}
         for a, b in self._pairs(mine):
             if a.op is not None and a.op == b.op:

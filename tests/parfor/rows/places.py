@@ -168,6 +168,12 @@ SLICES = [
 
 VIEWS = [
     *yes(
+        body("M[np.ix_([i], [0, 3, 5])] = i"),
+        body("M[np.ix_([i], perm)] = X[np.ix_([i], perm)]"),
+        "for i in parfor(10):\n    M[np.ix_([2 * i, 2 * i + 1], range(4))] += i",
+        body("M[np.ix_(perm, [i])] = M[np.ix_(perm, [i])] * 2"),
+        body("M[np.ix_([i], B[:20] > 3)] = 1"),
+        body("A[np.ix_([perm[i]])] = i"),
         body("V[i] = A[i + 1]"),
         body("V[i] = B[i]"),
         body("R[i] = A[199 - i]"),
@@ -193,6 +199,12 @@ VIEWS = [
         body("boxes[i].x = i"),
     ),
     *no(
+        body("M[np.ix_([0, 1], perm)] = i"),
+        body("M[np.ix_([i, i + 1], [0, 3])] = i"),
+        body("M[np.ix_([dup[i]], perm)] = 1"),
+        body("M[np.ix_([i], perm)] = M[np.ix_([i + 1], perm)]"),
+        body("M[np.ix_(perm, [i])] = M[np.ix_([3], perm)].sum()"),
+        body("A[np.ix_([dup[i]])] = i"),
         body("V[i] = A[i]"),
         body("R[i] = A[i + 188]"),
         body("even[i] = A[i]"),

@@ -133,7 +133,7 @@ class Walk(Knowns):
                 return self.value_of(scope.space[name], name)
             scope = scope.outer
         if hasattr(builtins, name):
-            return Val(known=getattr(builtins, name), scalar=True)
+            return self.value_of(getattr(builtins, name), name)
         return ANYTHING
 
     def use(self, value: Val) -> Val:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.kernel.dependence.expr import Expr, Index, constant
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.mapped import FileBytes
 
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "NOTHING"})()
 
@@ -44,6 +45,7 @@ class Obj:
     key: int = 0  # id() of what is known at entry
     cls: type | None = None  # of an instance made inside the loop
     value: Any = None  # what is known at entry, but for arrays
+    mapped: FileBytes | None = None  # of an array in a mapped file, which may be mapped twice
 
 
 @dataclass(frozen=True, eq=False)

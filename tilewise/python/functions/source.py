@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from weakref import WeakKeyDictionary
 
+from tilewise.python.functions.same_source import is_source
 from tilewise.python.refuse import Refused
 
 _made: WeakKeyDictionary[CodeType, ast.FunctionDef] = WeakKeyDictionary()  # of functions that were never text
@@ -42,7 +43,7 @@ def parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
         found = []
     if len(found) != 1:
         found = _at_place(code)
-    if len(found) != 1:
+    if len(found) != 1 or not is_source(found[0], code):
         raise Refused("source that is not that of the function", first, "Define the function on lines of its own")
     return found[0]
 

@@ -19,6 +19,7 @@ from tilewise.parfor.walk.values import (
     Val,
     objects,
 )
+from tilewise.python.functions.same_source import is_source
 
 DEEPEST = 8  # calls inside of calls that are followed
 MOST_CALLS = 1000  # of functions that are followed, in one walk
@@ -167,24 +168,30 @@ def _shared(value: Val) -> Val:
     return value if value.scalar else ANYTHING
 
 
-@functools.lru_cache(maxsize=256)
 def source_of(function: Any) -> ast.FunctionDef | ast.Lambda | None:
     """The syntax tree of a function; None for those that have no source, or one that is not followed."""
     if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
         return None
+    return _source(function.__code__, function.__code__.co_filename)
+
+
+@functools.lru_cache(maxsize=256)
+def _source(code: types.CodeType, file: str) -> ast.FunctionDef | ast.Lambda | None:
+    """The same by code, which a function may be given another one of; equal code may be of two files."""
     flags = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    if function.__code__.co_flags & flags:
+    if code.co_flags & flags:
         return None
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError, IndentationError):
         return None
-    if function.__name__ == "<lambda>":
+    if code.co_name == "<lambda>":
         found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda)]
-        return found[0] if len(found) == 1 else None
+        return found[0] if len(found) == 1 and is_source(found[0], code) else None
     first = tree.body[0]
-    if isinstance(first, ast.FunctionDef):  # decorators have made of it what it is, if it is still a function
+    if isinstance(first, ast.FunctionDef) and is_source(first, code):
+        # decorators have made of it what it is, if it is still a function
         at = min([first.lineno, *(node.lineno for node in first.decorator_list)])
-        ast.increment_lineno(first, function.__code__.co_firstlineno - at)
+        ast.increment_lineno(first, code.co_firstlineno - at)
         return first
     return None

@@ -52,10 +52,17 @@ class Cells(Walk):
             if len(parts) == 1 and isinstance(parts[0], Val):
                 return [Val(items=(parts[0],), scalar=parts[0].scalar)]
             return parts
+        if isinstance(node, ast.Call) and node.args and not node.keywords and self._is_product(node):
+            return [self._part(e) for e in node.args]
         part = self._part(node)
         if isinstance(part, Val) and part.items is not None and len(part.items) != 1:
             return list(part.items)
         return [part]
+
+    def _is_product(self, node: ast.Call) -> bool:
+        """Whether a subscript is `np.ix_(...)`: all positions of one axis with all of the next, as tables are taken."""
+        named = isinstance(node.func, ast.Name | ast.Attribute) and "ix_" in ast.unparse(node.func)
+        return named and self.ev(node.func).known is np.ix_ and not any(isinstance(e, ast.Starred) for e in node.args)
 
     def _part(self, node: ast.expr) -> Part:
         if isinstance(node, ast.Slice):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel.dependence.expr import Expr, Index, constant, floor_divide, gather, scale
+from tilewise.parfor.walk.mapped import file_bytes
 from tilewise.parfor.walk.values import Axis, Obj, View
 
 Array = np.ndarray[Any, Any]
@@ -75,6 +76,7 @@ class Memory:
             itemsize=root.itemsize,
             address=address,
             key=id(root),
+            mapped=file_bytes(root),
         )
         low, high = np.lib.array_utils.byte_bounds(root)
         for other in self.known.values():
