@@ -64,7 +64,7 @@ def test_an_interrupt_ends_functions_of_elements(monkeypatch, same_settings_afte
         raise AssertionError("made again by Python")
 
     monkeypatch.setattr("tilewise.api.functions.native.loop.Loop.python", python)
-    x = tw.evaluate(tw.asarray(np.ones(400_000)) * 1.0)
+    x = tw.evaluate(tw.asarray(np.ones(20_000)) * 1.0)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
