@@ -18,26 +18,29 @@ class _State:
     """Of the main thread, which is the only one that hears of Ctrl-C."""
 
     depth = 0  # of blocks
-    before: Callable[..., Any] | None = None  # the program's own handler, meanwhile
-    pressed: tuple[Any, ...] | None = None  # what it will be called with
+    before: Callable[..., Any] = _signal.default_int_handler  # the program's own handler, meanwhile
+    stands = False  # whether `_press` stands in for it
+    pressed: list[tuple[Any, ...]] = []  # what it will be called with, once for each time  # noqa: RUF012
     open = False  # whether it is called at once
 
 
 def _press(*args: Any) -> None:
     """Stands in for the program's handler."""
-    if not _State.open:
-        _State.pressed = args
-        return
-    _State.open = False  # should it raise, nothing else does before the block around this has ended
-    assert _State.before is not None
-    _State.before(*args)
-    _State.open = True
+    state = _State
+    if not state.stands:  # somebody found this inside of a block, and brought it back after it
+        _signal.signal(SIGINT, state.before)
+        state.before(*args)
+    elif not state.open:
+        state.pressed.append(args)
+    else:
+        state.open = False  # should it raise, nothing else does before the block around this has ended
+        state.before(*args)
+        state.open = True
 
 
 def _raise_noted() -> None:
-    args, _State.pressed = _State.pressed, None
-    if args is not None:
-        assert _State.before is not None
+    noted, _State.pressed = _State.pressed, []
+    for args in noted:  # should one raise, that is the answer to all
         _State.before(*args)
 
 
@@ -63,7 +66,9 @@ class to_the_end:
         before = _signal.getsignal(SIGINT)
         self._counts = callable(before)
         if self._counts:
-            state.before, state.pressed, state.open = before, None, False
+            if before is not _press:
+                state.before = before
+            state.pressed, state.open, state.stands = [], False, True
             _signal.signal(SIGINT, _press)  # what came before this is raised here, by the old handler
             state.depth = 1
 
@@ -72,15 +77,16 @@ class to_the_end:
             return
         state = _State
         if state.depth == 1:
-            assert state.before is not None
             state.depth = 0
-            _signal.signal(SIGINT, state.before)
+            if _signal.getsignal(SIGINT) is _press:  # else the program has set another one meanwhile
+                _signal.signal(SIGINT, state.before)
+            state.stands = False
             _raise_noted()
             return
         state.depth -= 1
         if self._open:
             state.open = True
-            if state.pressed is not None:
+            if state.pressed:
                 state.open = False
                 _raise_noted()
                 state.open = True
@@ -97,7 +103,7 @@ class allowed:
         if self._counts:
             self._open = state.open
             state.open = True
-            if state.pressed is not None:
+            if state.pressed:
                 state.open = False
                 _raise_noted()
                 state.open = True

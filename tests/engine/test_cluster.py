@@ -414,6 +414,17 @@ def test_a_real_interrupt(cluster: Any) -> None:
 
 
 @on_actors
+def test_places_that_were_found_are_found_again(cluster: Any) -> None:
+    host = next(cluster._processes)
+    cluster.spawn([host])
+    try:
+        found = cluster.places([host], 60.0)
+        assert list(found) == [host] and cluster.places([host], 60.0) == found  # the first answer was lost to Ctrl-C
+    finally:
+        cluster.end(host)
+
+
+@on_actors
 def test_threads_of_actors_fit_the_cores(cluster: Any, ray_here: Any) -> None:
     seen = ray_here.ray.get(
         [

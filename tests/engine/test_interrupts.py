@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,8 +18,9 @@ import pytest
 import tilewise as tw
 from tests.effort import SOME_OR_ALL
 from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
-from tests.engine.threads import Threads, start
+from tests.engine.threads import Threads, process_of, start
 from tilewise import engine, interrupts
+from tilewise.engine.network import links as connections
 from tilewise.engine.network.wire import CALL, Wire
 from tilewise.interrupts import allowed, to_the_end
 
@@ -177,9 +179,12 @@ def test_what_an_interrupt_leaves_of_a_message_goes_later(pair: tuple[Wire, Wire
     driver.close()
 
 
+def press(*args: Any) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
 def test_interrupts_wait_for_the_end_of_a_block() -> None:
     done: list[str] = []
-    press = lambda: signal.raise_signal(signal.SIGINT)  # noqa: E731
     with pytest.raises(KeyboardInterrupt), to_the_end():
         press()
         done.append("outer")
@@ -194,3 +199,147 @@ def test_interrupts_wait_for_the_end_of_a_block() -> None:
     with to_the_end(), allowed():
         done.append("nothing is left of it")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.fixture
+def handler() -> Iterator[Callable[[Any], Any]]:
+    """Sets a handler of the program's own."""
+    yield lambda to: signal.signal(signal.SIGINT, to)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_handler_of_the_programs_own(handler: Callable[[Any], Any]) -> None:
+    calls: list[int] = []
+    handler(lambda *args: calls.append(args[0]))
+    with to_the_end():
+        press()
+        press()
+        assert not calls
+        with allowed():
+            assert len(calls) == 2  # each counts: some programs end at the second one
+            press()
+            press()
+            assert len(calls) == 4
+    assert calls == [signal.SIGINT] * 4
+
+    def other(*args: Any) -> None:
+        raise TimeoutError
+
+    with to_the_end():
+        handler(other)
+    assert signal.getsignal(signal.SIGINT) is other  # set meanwhile: it stays
+    with pytest.raises(TimeoutError) as caught, to_the_end():
+        press()
+        raise ValueError("of the block")
+    assert isinstance(caught.value.__context__, ValueError) and not interrupts._State.depth
+
+
+def test_what_stands_in_for_a_handler_may_be_brought_back_too_late(handler: Callable[[Any], Any]) -> None:
+    with to_the_end():
+        found = handler(lambda *args: None)
+    for _ in range(2):
+        handler(found)  # as whoever changes it for a while, from the inside of a block on
+        with pytest.raises(KeyboardInterrupt):
+            press()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        handler(found)
+        with pytest.raises(KeyboardInterrupt), to_the_end():
+            press()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_blocks_of_other_threads_hold_nothing_back() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with to_the_end(), allowed(), to_the_end():
+            inside.set()
+            done.wait(30.0)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(30.0)
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    with to_the_end(), suppress(KeyboardInterrupt), allowed():
+        press()
+        raise AssertionError("it was allowed here")
+    done.set()
+    thread.join()
+
+
+def test_a_process_that_does_not_answer_can_be_interrupted(
+    pair: tuple[Wire, Wire],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[int] = []
+
+    def silent(sock: Any, count: int) -> bytes:
+        press()
+        ended.append(count)
+        return bytes(count)
+
+    monkeypatch.setattr(connections, "_exactly", silent)
+    with pytest.raises(KeyboardInterrupt), to_the_end():
+        pair[0].connect(7, pair[1].address, 0)
+    assert not ended
+
+
+class Stop(Exception):
+    """What a program's own handler raises."""
+
+
+@pytest.mark.parametrize("where", ["places", "connect", "spawn"])
+@pytest.mark.parametrize("cluster", ["threads"], indirect=True)
+def test_an_interrupt_while_workers_are_replaced(
+    cluster: Any, where: str, handler: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it raises: the next use has all workers, and no process more than before."""
+
+    def stops(*args: Any) -> None:
+        raise Stop
+
+    x = tw.evaluate(tw.asarray(start()).relayout(0))
+    want = numpy.asarray(step(x, 1)).tobytes()
+    cluster.kill(process_of(cluster, 1))
+    thing = cluster.lines if where == "connect" else cluster
+    real, left = getattr(thing, where), [2]
+
+    def pressed(*args: Any) -> Any:
+        found = real(*args) if where != "connect" else None
+        if left[0]:
+            left[0] -= 1
+            if where == "spawn":
+                press()
+            else:
+                with allowed():
+                    press()
+        return found if where != "connect" else real(*args)
+
+    monkeypatch.setattr(thing, where, pressed)
+    handler(stops)
+    for _ in range(2):
+        with pytest.raises(Stop):
+            numpy.asarray(step(x, 1))
+    assert numpy.asarray(step(x, 1)).tobytes() == want
+    assert sorted(w for workers in cluster.hosts.values() for w in workers) == [0, 1]
+    assert set(cluster.wires) == set(cluster.hosts) and not cluster.pending
+
+
+def test_an_interrupt_while_a_session_closes(
+    same_settings_after_each_test: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.register("threads", Threads)
+    session = tw.session(engine="threads", workers=3)
+    cluster: Any = session.cluster
+    end = cluster.end
+
+    def pressed(host: int) -> None:
+        press()
+        end(host)
+
+    monkeypatch.setattr(cluster, "end", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        session.close()
+    assert not cluster.wires and not cluster.lines.links
+    engine.unregister("threads")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.engine.test_wire import pair, pump  # noqa: F401  (a fixture)
 from tests.engine.threads import Threads, process_of, start, steps
 from tilewise import engine
-from tilewise.engine.network.wire import Wire
+from tilewise.engine.network.wire import DONE, FAILED, Wire
+from tilewise.engine.stealing import Job, Sharing
 from tilewise.errors import PerformanceWarning
 from tilewise.layout import DRIVER
 
@@ -124,3 +127,31 @@ def test_errors_and_losses_while_others_help() -> None:
             cluster.kill(process_of(cluster, 1))  # it would have helped
             np.testing.assert_allclose(np.asarray(y), want[0])
         assert cluster.counters.replays == 1
+
+
+def test_blocks_of_a_run_that_was_given_up_are_left(
+    pair: tuple[Wire, Wire],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever has taken many blocks looks before each of them; results that nobody waits for are not kept."""
+    taker, owner = (Sharing(wire, {}) for wire in pair)
+    computed: list[int] = []
+
+    def made(job: Job, pieces: Any) -> list[Any]:
+        computed.append(job.block)
+        if len(computed) == 2:
+            owner.wire.post(0, (FAILED, 0, 7))
+            assert select.select([taker.wire.links[1].sock], [], [], 30.0)[0]
+        return [np.ones(3)]
+
+    monkeypatch.setattr(taker, "_made", made)
+    tickets = [owner.give(0, 7, Job(1, 0, -1, block, "numpy", ()), {}) for block in range(6)]
+    pump([taker.wire])
+    taker.wire.do_jobs()
+    pump([owner.wire])
+    assert computed == [0, 1]
+    assert [bool(owner.wire.results[t]) for t in tickets] == [True, True, False, False, False, False]
+    owner.begin()
+    taker.wire.post(1, (DONE, 0, tickets[5][1], [np.ones(3)]))
+    pump([owner.wire])
+    assert not owner.wire.results

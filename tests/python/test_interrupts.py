@@ -43,3 +43,29 @@ def test_an_interrupt_is_heard_in_the_middle_of_loops(call):
     assert time.perf_counter() - start < 30 and a.sum() > 0
     if f is not counts:
         assert compiled(np.zeros(8), 3) == 2
+
+
+def climbs(v):
+    n = 0.0
+    while v > 0.5:
+        n = n + 1.0
+        if n > 1e5:
+            v = 0.0
+    return n
+
+
+def test_an_interrupt_ends_functions_of_elements(monkeypatch, same_settings_after_each_test):
+    """It was taken for something that Python has to do instead, element by element."""
+    tw.config(eager_bytes=0)
+    f = tw.vectorize(climbs)
+    f(tw.asarray(np.zeros(10))).compute()  # compiled before the clock starts
+
+    def python(self, args):
+        raise AssertionError("made again by Python")
+
+    monkeypatch.setattr("tilewise.api.functions.native.loop.Loop.python", python)
+    x = tw.evaluate(tw.asarray(np.ones(20_000)) * 1.0)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        f(x).compute()

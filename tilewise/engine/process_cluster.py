@@ -25,7 +25,7 @@ from tilewise.engine.network.transport import PeerLost
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, FAILED, REACHED
 from tilewise.engine.recovery.worker_errors import Failure, PackedFailure
 from tilewise.errors import PerformanceWarning, TilewiseError, message
-from tilewise.interrupts import allowed
+from tilewise.interrupts import allowed, to_the_end
 from tilewise.layout import DRIVER, Mesh
 
 BEAT_SECONDS = 5.0  # how often a wait looks whether the processes are still there
@@ -183,7 +183,8 @@ class WiredCluster(Cluster):
     def open(self) -> None:
         """Start a process for each worker, and let them know of each other; all of them, or none is left."""
         try:
-            self._open()
+            with to_the_end():
+                self._open()
         except BaseException:
             self.close()
             raise
@@ -224,8 +225,9 @@ class WiredCluster(Cluster):
         if orphans:
             try:
                 self._house([*orphans.values()])
-            except KeyboardInterrupt:
-                self.hosts.update(orphans)  # the next use looks for places again
+            except BaseException:  # the next use looks for places again
+                housed = {w for workers in self.hosts.values() for w in workers}
+                self.hosts.update({h: workers for h, workers in orphans.items() if housed.isdisjoint(workers)})
                 raise
         self._spread()
         self._meet()
@@ -278,7 +280,6 @@ class WiredCluster(Cluster):
         count = sum(map(len, homeless))
         if self.on_loss == "fail" or not self.hosts:
             self._give_up_pending()
-            self.hosts.update((next(self._processes), workers) for workers in homeless)  # to be tried again
             raise TilewiseError(
                 message(
                     f"{count} workers of {self.mesh.workers} were lost, and there is no place for others",
@@ -314,8 +315,9 @@ class WiredCluster(Cluster):
         with allowed():
             found = self.places(self.pending, seconds)
         self._looked = time.monotonic()
-        self.pending.difference_update(found)
-        self._connect(found)
+        for host, address in found.items():
+            self._connect(host, address)
+            self.pending.discard(host)
 
     def _newcomers(self) -> list[int]:
         """Processes that have a place and no workers yet."""
@@ -356,14 +358,13 @@ class WiredCluster(Cluster):
             stacklevel=2,
         )
 
-    def _connect(self, found: dict[int, Address]) -> None:
-        for host, address in found.items():
-            try:
-                self.lines.connect(host, address, self.epoch)
-                self.lines.post(host, (EPOCH, self.epoch))
-                self.addresses[host] = address
-            except PeerLost:
-                self.end(host)  # it died at once
+    def _connect(self, host: int, address: Address) -> None:
+        try:
+            self.lines.connect(host, address, self.epoch)
+            self.lines.queue_frame(host, frame((EPOCH, self.epoch)))
+            self.addresses[host] = address
+        except PeerLost:
+            self.end(host)  # it died at once
 
     def _meet(self) -> None:
         """Tell all hosts which workers are where."""
@@ -379,10 +380,11 @@ class WiredCluster(Cluster):
 
     def close(self) -> None:
         """End all processes."""
-        super().close()
-        self._give_up_pending()
-        for host in list(self.addresses):
-            self.end(host)
-        self.addresses.clear()
-        self.hosts.clear()
-        self.lines.close()
+        with to_the_end():
+            super().close()
+            self._give_up_pending()
+            for host in list(self.addresses):
+                self.end(host)
+            self.addresses.clear()
+            self.hosts.clear()
+            self.lines.close()

@@ -31,6 +31,7 @@ from tilewise.engine.network.links import Address
 from tilewise.engine.network.wire import Wire
 from tilewise.engine.process_cluster import WiredCluster
 from tilewise.errors import TilewiseError, message
+from tilewise.interrupts import allowed, to_the_end
 from tilewise.layout import Mesh
 from tilewise.machine import machine
 
@@ -108,7 +109,7 @@ class RayCluster(WiredCluster):
         fits = cpus >= mesh.workers or options.least is not None  # those without a CPU wait for one
         self.cpus = 1 if fits and not self.connection.local else 0
         self.actors: dict[int, Any] = {}
-        self.starting: dict[int, Any] = {}  # futures of addresses
+        self.starting: dict[int, Any] = {}  # futures of addresses, also of those that have started
         self.nodes: dict[int, str] = {}
         self.open()
 
@@ -143,13 +144,13 @@ class RayCluster(WiredCluster):
                 host = left.pop(future)
                 try:
                     found[host], self.nodes[host], theirs = ray.get(future)
-                    del self.starting[host]
                     check_versions(theirs)
                 except lost.RayActorError as error:
                     if "__init__" in str(error):
                         raise TilewiseError(message(f"a worker did not start: {error}")) from error
-                    self.end(host)
-                    self.spawn([host])
+                    with to_the_end():
+                        self.end(host)
+                        self.spawn([host])
                     left[self.starting[host]] = host
         return found
 
@@ -158,7 +159,8 @@ class RayCluster(WiredCluster):
         if not ray.is_initialized():
             raise TilewiseError(message("Ray was shut down under an open session", cure="Close the session first"))
         try:
-            ray.get_actor(self._name(host), namespace=NAMESPACE)
+            with allowed():  # Ray asks a process of its own
+                ray.get_actor(self._name(host), namespace=NAMESPACE)
         except ValueError:
             return False
         return True
@@ -179,10 +181,11 @@ class RayCluster(WiredCluster):
         """End the actors, and Ray if it was started for them."""
         if self.closed:
             return
-        super().close()
-        for host in list(self.actors):
-            self.end(host)
-        _open.remove(self)
+        with to_the_end():
+            super().close()
+            for host in list(self.actors):
+                self.end(host)
+            _open.remove(self)
         if not any(c.connection is self.connection for c in _open):
             self.connection.end()
 

@@ -87,8 +87,9 @@ class Sharing:
             wire.helps = self.help
 
     def begin(self) -> None:
-        """A run starts."""
+        """A run starts: nobody waits for results of the last one, if it was given up."""
         self.bytes = self.blocks = 0
+        self.wire.results.clear()
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Let go of plans."""
@@ -108,21 +109,23 @@ class Sharing:
                 given.append((left.pop(), taker))
         return given
 
-    def give(self, taker: int, job: Job | Turn, operands: Values) -> tuple[int, int]:
+    def give(self, taker: int, run: int, job: Job | Turn, operands: Values) -> tuple[int, int]:
         """Hand a block out: a ticket for its results."""
         self._tickets += 1
-        self.wire.post(taker, (JOB, self.wire.epoch, self._tickets, job, packed({0: operands})))
+        self.wire.results[taker, self._tickets] = None
+        self.wire.post(taker, (JOB, self.wire.epoch, self._tickets, run, job, packed({0: operands})))
         self.bytes += sum(x.nbytes for x in operands.values())
         self.blocks += 1
         return taker, self._tickets
 
     def collect(self, ticket: tuple[int, int], epoch: int, run: int) -> Values | None:
         """Wait for results; None if the other one could not compute them."""
-        while (found := self.wire.results.pop(ticket, None)) is None:
+        while (found := self.wire.results.get(ticket)) is None:
             if not self.wire.waits_for(ticket[0], epoch, run):
                 raise PeerFailed
             if not self.wire.do_jobs():  # two may wait for each other
                 self.wire.progress()
+        del self.wire.results[ticket]
         if not found:
             return None
         made: Values = unpacked(found)[0]
@@ -136,20 +139,22 @@ class Sharing:
         self._turn, self.wire.purpose, self.wire.helps = turn, (run, loop), self.help
 
     def close(self) -> None:
-        """It has turns of its own again."""
-        self._turn = None
+        """It has turns of its own again, or the run is over."""
+        self._turn = self.wire.keeps = None
         self.wire.rest_no_more()
 
-    def help(self, who: int, epoch: int, ticket: int, job: Job | Turn, pieces: list[ND]) -> None:
+    def help(self, who: int, epoch: int, ticket: int, run: int, job: Job | Turn, pieces: list[ND]) -> None:
         """Compute a block for another process, and send back what it makes.
 
-        Nothing, if that fails: whoever has the block then fails in the same way, and says so to the driver.
+        Nothing, if that fails: whoever has the block then fails in the same way, and says so to the driver. Nor if the
+        run was given up meanwhile: many blocks may be here, one after the other.
         """
 
         def send(where: Any, part: ND) -> None:
             self.wire.post(who, (PART, epoch, ticket, where, flat([part])))
 
         try:
+            self.wire.look(epoch, run)
             made = self._made(job, pieces) if isinstance(job, Job) else self._taken(job, send)
         except Exception:
             made = []

@@ -270,7 +270,7 @@ class Worker:
             nbytes = sum(x.nbytes for x in (*self._operands(step, block).values(), *made[block].values()))
             for other, taker in sharing.hand_out(left, seconds, nbytes):
                 job = Job(start.number, index, inner, other, start.backend, start.consts)
-                tickets[other] = sharing.give(taker, job, self._operands(step, other))
+                tickets[other] = sharing.give(taker, start.run, job, self._operands(step, other))
         for other, ticket in tickets.items():
             found = sharing.collect(ticket, start.epoch, start.run)
             made[other] = self._step(plan, step, other, other) if found is None else found

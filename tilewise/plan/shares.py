@@ -156,9 +156,22 @@ class Shares:
 
     def anyones(self, index: int) -> bool:
         """Whether any worker can read what blocks of a loop take: from sources, or of values that all of them have."""
-        return self.workers > 1 and all(
-            self.owned(self.streams.origin[x]) is None for x in self.streams.loops[index].takes
-        )
+        return self._anyones[index]
+
+    @cached_property
+    def _anyones(self) -> list[bool]:
+        streams = self.streams
+        return [
+            self.workers > 1
+            and all(self.owned(streams.origin[x]) is None or self._brought_to_all(k, x) for x in loop.takes)
+            for k, loop in enumerate(streams.loops)
+        ]
+
+    def _brought_to_all(self, index: int, pos: int) -> bool:
+        """Whether all blocks of a loop take the same part of a value: then every worker with blocks has got it."""
+        orders = [own.loops[index].order for own in self.of]
+        first = self.streams.box(pos, orders[0][0]) if all(orders) else None
+        return first is not None and all(self.streams.box(pos, b) == first for order in orders for b in order)
 
     @cached_property
     def _before(self) -> list[dict[int, int]]:

@@ -93,13 +93,15 @@ class Links:
     def connect(self, who: int, address: Address, epoch: int) -> None:
         """Connect to another process of the session; raises PeerLost if it does not answer."""
         try:
-            sock = socket.create_connection(address, CONNECT_SECONDS)
+            with allowed():
+                sock = socket.create_connection(address, CONNECT_SECONDS)
         except OSError as error:
             raise PeerLost(f"no connection to {address[0]}:{address[1]}: {error}") from error
         try:
             mine = secrets.token_bytes(_NONCE)
             sock.sendall(mine)
-            theirs, proof = _exactly(sock, _NONCE), _exactly(sock, _PROOF)
+            with allowed():
+                theirs, proof = _exactly(sock, _NONCE), _exactly(sock, _PROOF)
             if not hmac.compare_digest(proof, self._proof(b"listens", mine + theirs)):
                 raise Stranger(f"what listens at {address[0]}:{address[1]} is not of this session")
             hello = _HELLO.pack(self.me, epoch)

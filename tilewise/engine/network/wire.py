@@ -24,7 +24,7 @@ CALL = 2  # what makes a Call
 ANSWER = 3  # number of the call, result
 EPOCH = 4  # epoch, from the driver: everything older is void
 IDLE = 5  # epoch, purpose: the process that sends this has nothing to do, and can do work of this kind; None: it has
-JOB = 6  # epoch, ticket, what to compute for the sender, pieces
+JOB = 6  # epoch, ticket, run, what to compute for the sender, pieces
 DONE = 7  # epoch, ticket, pieces
 REACHED = 8  # steps done, all steps, bytes that came: to the driver
 PART = 9  # epoch, ticket, where it belongs, one piece: of what a job makes, before it is done
@@ -56,7 +56,7 @@ class Wire(Links):
         self._answers: list[Any] = []  # frames that go to the driver when there is nothing else to do
         self._over = False  # the driver is gone
         self.helps: Callable[..., None] | None = None  # does a job for another process, if they share work at all
-        self.results: dict[tuple[int, int], list[ND]] = {}  # of jobs that others did, by process and ticket
+        self.results: dict[tuple[int, int], list[ND] | None] = {}  # of jobs, by process and ticket; None: under way
         self._jobs: deque[tuple[Any, ...]] = deque()
         self.purpose: object = True  # which jobs this process could do now; others ask for those of their own
         self.keeps: Callable[..., None] | None = None  # puts a part of what another process makes where it belongs
@@ -241,7 +241,7 @@ class Wire(Links):
             if message[1] == self.epoch and self.keeps is not None:
                 self.keeps((who, message[2]), message[3], unflat(message[4])[0])
         elif kind == DONE:
-            if message[1] == self.epoch:
+            if message[1] == self.epoch and (who, message[2]) in self.results:
                 self.results[who, message[2]] = message[3]
         elif kind == CALL:
             self._calls.append(Call(*message[1:]))

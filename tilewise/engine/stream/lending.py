@@ -69,7 +69,7 @@ class LoopLending:
         for block, taker in self.sharing.hand_out(left, seconds, self.moved_bytes, purpose, most):
             self.values.blocks.reserve(("a stolen block", block), self.kept_bytes)
             self.sharing.wire.keeps = self._keep
-            self.tickets[block] = self.sharing.give(taker, Turn(self.run, self.index, block), {})
+            self.tickets[block] = self.sharing.give(taker, self.run, Turn(self.run, self.index, block), {})
 
     def _keep(self, ticket: tuple[int, int], where: tuple[int, Box], part: ND) -> None:
         """Put a part of what another worker has made where it belongs. Errors wait: they are not the connection's."""

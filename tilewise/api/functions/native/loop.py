@@ -21,6 +21,7 @@ from tilewise.api.functions.trace.scalar_trace import key_of
 from tilewise.backend import host_backend, threads
 from tilewise.backend.base import Outcome
 from tilewise.config import current
+from tilewise.kernel.program import raised as kept
 from tilewise.kernel.program.ir import HOST, Program
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused
@@ -28,7 +29,7 @@ from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
 from tilewise.python.specialise import ArraySpec, Specialised, specialise
 from tilewise.records import dataclass
 
-RETURNED, FAILED = 0, 1  # statuses of an `Outcome`
+RETURNED, FAILED, _, INTERRUPTED = range(4)  # statuses of an `Outcome`
 MOST_LOOPS = 512
 PARTS_PER_THREAD = 8  # elements may be of very different work
 Spec = Any  # ArraySpec, or the class of a number
@@ -78,6 +79,8 @@ class Loop:
 
     def raised(self, outcome: Outcome) -> bool:
         """Raise what a call came to, at the user's line; False if Python must make the call."""
+        if outcome.status == INTERRUPTED:
+            raise (kept.take() or KeyboardInterrupt()).with_traceback(None)
         if outcome.status != FAILED:
             return False
         program = self.code.program
@@ -100,7 +103,9 @@ def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]]) -> No
     code = loop.code.bound()
 
     def work(part: int) -> None:
-        ends[part] = code(list(args(part)))
+        end = ends[part] = code(list(args(part)))
+        if end.status == INTERRUPTED:
+            loop.raised(end)  # at once: no more parts
 
     threads.run(work, parts)
     for k, end in enumerate(ends):
