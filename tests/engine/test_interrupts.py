@@ -72,14 +72,24 @@ def step(x: Any, k: int) -> Any:
     return y - y.mean(0)
 
 
+def interrupted(at: tuple[int, ...], look: Callable[[Any], None], y: Any) -> Iterator[None]:
+    """Look at a value, with Ctrl-C at some lines.
+
+    In a generator, which has an exception of its own that is being handled: what a trace function raises while a block
+    cleans up, Python takes for handled without end, and all that its frames refer to would stay.
+    """
+    with Lines(*at):
+        look(y)
+    yield
+
+
 def run(points: list[tuple[int, ...]], look: Callable[[Any], None]) -> list[bytes]:
     """A loop whose steps are interrupted at these lines: what it has seen."""
     x, seen = tw.evaluate(tw.asarray(start()).relayout(0)), []
     for k, at in enumerate(points):
         y = step(x, k)
         try:
-            with Lines(*at):
-                look(y)
+            list(interrupted(at, look, y))
         except KeyboardInterrupt:
             look(y)  # as who presses Ctrl-C too early would
         seen += [numpy.asarray(y).tobytes(), numpy.asarray(x.sum(0)).tobytes()]
