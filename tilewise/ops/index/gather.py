@@ -128,7 +128,7 @@ def _(op: Gather, out: Part, ins: Sequence[Part]) -> Op:
     key = together(op.key, len(ins[0].shape))
     assert key is not None
     axis = key.first + key.parts.index(("a", op.counting))
-    return replace(op, low=ins[0].box[axis][0])
+    return replace(op, low=ins[0].along(axis)[0])
 
 
 def _asked(index: Sequence[Node], have: Options, axis: int, both: tuple[int, ...], mesh: Mesh) -> list[Cuts]:

@@ -38,6 +38,10 @@ class Part:
         """The part as one interval per axis: for operators whose rules ask for no other."""
         return tuple([_interval(s) for s in self.held])
 
+    def along(self, axis: int) -> Interval:
+        """The part along an axis that is in no pieces."""
+        return _interval(self.held[axis])
+
     @property
     def whole(self) -> bool:
         """Whether the block has all of the value."""
