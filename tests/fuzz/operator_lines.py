@@ -14,17 +14,6 @@ ONE = (
     "negative absolute square sqrt floor ceil trunc rint sign isnan isinf isfinite logical_not positive conjugate "
     "signbit reciprocal invert fabs spacing"
 ).split()
-BINARY_WEIGHTS = (9, 9, 9, 4, 1, 2, 1, 1, 1, 1, 2, 1, 2, 1, 2, 1, 0.3)
-TWO = "maximum minimum fmax fmin add subtract multiply divide arctan2 copysign logical_and logical_or hypot".split()
-ONE = (
-    "negative absolute square sqrt floor ceil trunc rint sign isnan isinf isfinite logical_not positive conjugate "
-    "signbit reciprocal invert fabs spacing"
-).split()
-TWO = "maximum minimum fmax fmin add subtract multiply divide arctan2 copysign logical_and logical_or hypot".split()
-ONE = (
-    "negative absolute square sqrt floor ceil trunc rint sign isnan isinf isfinite logical_not positive conjugate "
-    "signbit reciprocal invert fabs spacing"
-).split()
 
 
 class OperatorLines(Emitter):

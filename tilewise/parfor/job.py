@@ -18,8 +18,6 @@ import numpy as np
 from tilewise.parfor.reductions.combine import start_of
 from tilewise.parfor.streams import Streams
 
-MISSING = object()  # the value of a name that has none
-
 
 class _Missing:
     def __reduce__(self) -> str:
