@@ -2,8 +2,8 @@
 
 The compiler's process has more than one thread, and the steps before a kernel take time: so all kernels of a plan are
 asked for at once, for arrays as they will lie. What a step makes is stood in for by an array of its shape and strides
-that nobody fills. A guess that is wrong costs code that nobody uses, so whatever goes wrong
-here is no error: a step that finds no code asks for it.
+that nobody fills. A guess that is wrong costs code that nobody uses: what fails here is no error, as a step that finds
+no code asks for it.
 """
 
 from __future__ import annotations
