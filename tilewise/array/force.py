@@ -116,7 +116,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
     if graph is not None and workers.run_again(graph, settings):
         return
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-    counted = empty_slices.counts(at)
+    counted = empty_slices.counts(at) if cluster is None else ()
     if counted:
         outputs = list(dict.fromkeys([*outputs, *(c for c, _ in counted)]))
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
