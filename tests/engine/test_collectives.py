@@ -145,6 +145,31 @@ GATHERS: dict[str, tuple[Program, numpy.ndarray]] = {
 }
 
 
+TAKEN: dict[str, Callable[[Any], Any]] = {
+    "whole": lambda x: x[...],
+    "rows": lambda x: x[1:3],
+    "columns": lambda x: x[:, 2:],
+    "backwards": lambda x: x[:, ::-1],
+    "transposed": lambda x: x.T[1:, ::2],
+    "one": lambda x: x[1],
+    "last": lambda x: x[..., 1],
+}
+
+
+@pytest.mark.parametrize("mesh", [(1,), (3,), (2, 2)], ids=str)
+@pytest.mark.parametrize("name", TAKEN)
+def test_taken_from_views(name: str, mesh: tuple[int, ...]) -> None:
+    """`np.take` of a view asks the view's base, by a key with other parts; its result is in C order."""
+    view, given = TAKEN[name], rng(0).random((4, 6, 5))
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", mesh=mesh):
+        for a in given, numpy.asfortranarray(given):
+            for index in numpy.array([0, -1]), numpy.array([[1, 0, 1]], dtype="u8"), numpy.array(0):
+                for axis in range(view(a).ndim):
+                    got = tw.take(view(tw.asarray(a) * 1), tw.asarray(index) * 1, axis)
+                    want = numpy.take(view(a), index, axis)
+                    assert got.strides == want.strides and numpy.array_equal(got.compute(), want)
+
+
 def assigned(x: Any) -> Any:
     x[1:-1, 1] = 7
     return x

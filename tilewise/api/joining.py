@@ -297,11 +297,14 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if getattr(index, "dtype", np.dtype(int)).kind not in "iu":
         return NotImplemented
     x = a[(*(slice(None),) * k, index)]
-    if type(x) is not Array or (node := node_of(x)).order is None:
+    if type(x) is not Array or x.ndim == 0:
         return x
-    # A new array in C order, unlike what indexing gives.
+    node = node_of(x)
+    # A new array in C order, unlike what indexing gives: with a number, a view.
     if type(node.op) is not Gather:
         return rec.record(copy_node(node, None))
+    if node.order is None:
+        return x
     return rec.record(intern(replace(node.op, take=True), node.inputs, node.shape, node.dtype))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op
 from tilewise.layout import Cuts, Mesh, Shard
 from tilewise.ops.create import Arange
-from tilewise.ops.index.key import Key, Together, picked, rebuild, together
+from tilewise.ops.index.key import FULL_AXIS, Key, Together, picked, rebuild, together
 from tilewise.ops.index.owners import (
     Rows,
     base_layouts,
@@ -48,7 +48,7 @@ DENSE = 2  # rows per index up to which a table of all rows is several times fas
 
 @dataclass(frozen=True)
 class Gather(Op):
-    """base[key] with index arrays. `take`: whole axes, then one index array, and the result in C order (np.take).
+    """base[key] with index arrays. `take`: the result is in C order (np.take).
 
     `counting` is an index array that counts through the whole axis it indexes, 0, 1, 2, ...: cut like that axis, it
     names rows of the same block, whose first is `low`.
@@ -64,10 +64,16 @@ class Gather(Op):
         if self.counting is not None and self.low:
             arrays = tuple(x - self.low if k == self.counting + 1 else x for k, x in enumerate(arrays))
         if self.take:
-            return np.take(arrays[0], arrays[1], len(self.key) - 1)
+            return self._in_c_order(*arrays)
         if len(self.key) == 1 and self.key[0] == ("a", 0):
             return picked(arrays[0], np.asarray(arrays[1]))
         return arrays[0][rebuild(self.key, arrays[1:])]
+
+    def _in_c_order(self, base: Any, *index: Any) -> Any:
+        *before, last = self.key
+        if last == ("a", 0) and all(part == FULL_AXIS for part in before):
+            return np.take(base, index[0], len(before))
+        return np.asarray(base[rebuild(self.key, index)], order="C")  # a view of the base was taken from
 
 
 def counts_through(index: Node, length: int) -> bool:

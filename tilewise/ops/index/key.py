@@ -8,6 +8,7 @@ import numpy as np
 
 # A key is a tuple of: None, Ellipsis, int, slice as ("s", start, stop, step), or ("a", k): index array number k.
 Key = tuple[Any, ...]
+FULL_AXIS = ("s", None, None, None)  # a slice that is all of an axis
 
 
 def rebuild(key: Key, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -35,13 +36,12 @@ class Together(NamedTuple):
 
 def together(key: Key, ndim: int) -> Together | None:
     """How a key of an array with so many axes indexes axes that are neighbours; None for other keys."""
-    whole = ("s", None, None, None)
     used = sum(p is not Ellipsis for p in key)
     parts: list[Any] = []
     for p in key:
-        parts.extend([whole] * (ndim - used) if p is Ellipsis else [p])
-    parts.extend([whole] * (ndim - len(parts)))
-    named = [k for k, p in enumerate(parts) if p != whole]
+        parts.extend([FULL_AXIS] * (ndim - used) if p is Ellipsis else [p])
+    parts.extend([FULL_AXIS] * (ndim - len(parts)))
+    named = [k for k, p in enumerate(parts) if p != FULL_AXIS]
     plain = all(isinstance(p, int) or (isinstance(p, tuple) and p[0] == "a") for p in (parts[k] for k in named))
     if len(parts) != ndim or not named or not plain or named[-1] - named[0] + 1 != len(named):
         return None

@@ -10,6 +10,7 @@ import numpy as np
 from tilewise.ir.node import Node
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
+from tilewise.ops.index.key import FULL_AXIS
 from tilewise.ops.views import Axis, Window, walks
 
 KeyInBase = tuple[tuple[Any, ...], list[Node]]
@@ -26,7 +27,7 @@ def key_in_base(window: Window, spec: Sequence[Any], arrays: Sequence[Node]) -> 
     axes, dims = found[0], window.base_shape
     if [a.base for a in axes] != list(range(len(dims))) or any(n.dtype == np.bool_ for n in arrays):
         return None
-    full = [*spec, *[("s", None, None, None)] * (len(axes) - len(spec))]
+    full = [*spec, *[FULL_AXIS] * (len(axes) - len(spec))]
     moved = list(arrays)
     for k, (part, axis) in enumerate(zip(full, axes, strict=True)):
         if isinstance(part, int):

@@ -30,7 +30,7 @@ from tilewise.layout import (
     slice_cuts,
 )
 from tilewise.ops.create import is_new
-from tilewise.ops.index.key import Key, Together, rebuild, together
+from tilewise.ops.index.key import FULL_AXIS, Key, Together, rebuild, together
 from tilewise.ops.index.owners import Rows, base_layouts, cut_along, letters_of, named_shape, row_bytes, runs_of
 from tilewise.ops.recut import recut_traffic
 from tilewise.ops.traits.block import Part, on_block
@@ -382,7 +382,7 @@ def _(op: Put | At, call: CollectiveCall, worker: int, blocks: Parts, *rest: Par
     rows = np.concatenate([piece[0] for piece in inbox])
     if sent:
         values = np.concatenate([piece[1] for piece in inbox], axis=key.first)
-    plain = replace(op, key=(*[("s", None, None, None)] * key.first, *(("a", k) for k in range(len(key.parts)))))
+    plain = replace(op, key=(*[FULL_AXIS] * key.first, *(("a", k) for k in range(len(key.parts)))))
     out: Parts = {}
     for b, x in blocks.items():
         where, at = places.within(rows, b)
