@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tilewise
 from tests.api.support import MODES, check_all, rows
 
 # family, units in the last place that values may differ by, whether the memory order must be NumPy's
@@ -17,6 +18,7 @@ FAMILIES = {
     "attributes": (8, True),
     "protocols": (64, False),
 }
+ON_WORKERS = "shapes selecting indexing attributes".split()
 REDUCTIONS = "sum prod min max mean var std any all argmin argmax".split()
 
 
@@ -25,6 +27,12 @@ REDUCTIONS = "sum prod min max mean var std any all argmin argmax".split()
 def test_family(family: str, mode: str) -> None:
     ulps, order = FAMILIES[family]
     check_all(rows(family), mode, ulps, order)
+
+
+@pytest.mark.parametrize("family", ON_WORKERS)
+def test_family_on_workers(family: str) -> None:
+    with tilewise.config(native=False), tilewise.session(engine="virtual", mesh=(2, 2)):
+        check_all(rows(family), "recorded", 64, order=False)
 
 
 @pytest.mark.parametrize("mode", MODES)

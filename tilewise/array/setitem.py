@@ -201,8 +201,11 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     axis = 0
     used = sum(1 for k in parts if k is not None and k is not Ellipsis)
     for k in parts:
+        if isinstance(k, bool):  # a mask without axes
+            _put_now(x, key, value)
+            return
         if k is None or k is Ellipsis or isinstance(k, int | np.integer):
-            spec.append(int(k) if isinstance(k, int | np.integer) and not isinstance(k, bool) else k)
+            spec.append(int(k) if isinstance(k, int | np.integer) else k)
             axis += 0 if k is None else shown.ndim - used if k is Ellipsis else 1
         elif isinstance(k, slice):
             spec.append(("s", k.start, k.stop, k.step))
