@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from inspect import isclass
+from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from tilewise.array.assign import assign, check_writable
 from tilewise.array.cell import LOCK, private_copy
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
 from tilewise.array.number import CLASSES
+from tilewise.array.parts import only_handle
 from tilewise.array.schedule import policy
 from tilewise.array.session import cluster_here
 from tilewise.config import LEAST, current
@@ -301,12 +304,28 @@ def resize(self: Array, *shape: Any, refcheck: bool = True) -> None:
     if self._fixed:
         _as_scalar(self, "resize", *shape)
         return
+    asked = shape[0] if len(shape) == 1 else shape
+    if asked is None or shape == ():
+        return
+    dims = tuple(map(index, asked)) if np.iterable(asked) else (index(asked),)
     nd = forcing.force(self)
-    dims = shape[0] if len(shape) == 1 else shape
-    new = np.resize(nd, dims) if nd.size else np.zeros(dims, nd.dtype)
-    flat = new.reshape(-1)
-    flat[nd.size :] = 0
-    self._cell.become(new)
+    if not nd.flags.forc:
+        raise ValueError("resize only works on single-segment arrays")
+    if min(dims, default=0) < 0:
+        raise ValueError("negative dimensions not allowed")
+    order: Any = "F" if nd.flags.fnc else "C"
+    if prod(dims) == nd.size:
+        self._nd = nd.reshape(dims, order=order)
+        return
+    if self.base is not None:
+        raise ValueError("cannot resize this array: it does not own its data")
+    if refcheck and not only_handle(self):
+        text = "cannot resize an array that references or is referenced\nby another array in this way."
+        raise ValueError(f"{text}\nUse the np.resize function or refcheck=False.")
+    flat = np.zeros(prod(dims), nd.dtype)
+    least = min(flat.size, nd.size)
+    flat[:least] = nd.ravel(order=order)[:least]
+    self._cell.become(flat.reshape(dims, order=order))
     self._nd = None
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.array import record as rec
-from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta
 from tilewise.array.number import CLASSES
-from tilewise.array.pending import PENDING
+from tilewise.array.pending import PENDING, register
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.exact import exact
 from tilewise.array.schedule.shifted import read_shifted
@@ -278,16 +278,23 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     at = sites.spot(2)
     if PENDING and policy.flush_loop((a, b), at, ufunc is not np.power):
         return binary(ufunc, a, b)
-    if strict_errors():
+    state = _errors
+    if state[1] if _error_context() is state[0] else strict_errors():
         return rec.at_once(ufunc, (a, b), {})
-    kinds = (ufunc, kind_of(a), kind_of(b))
+    x = a._cell.node if type(a) is Array and a._nd is None else None  # what is pending has its node at hand
+    y = b._cell.node if type(b) is Array and b._nd is None else None
+    kinds = (ufunc, kind_of(a) if x is None else x.dtype, kind_of(b) if y is None else y.dtype)
     found = _pairs.get(kinds)
     try:
         if found is None:
             loop = loop_of(ufunc, kinds[1:])
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
-        x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
+        if x is None or not x.inputs:
+            x = _operand(a, loop[0])
+        if y is None or not y.inputs:
+            y = _operand(b, loop[1])
+        nodes = (x, y)
         if type(x.op) in MOVES or type(y.op) in MOVES:
             x, y = nodes = (read_shifted(x), read_shifted(y))
         typed = x.dtype is loop[0] and y.dtype is loop[1]
@@ -302,7 +309,11 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             node = ufunc_node(ufunc, (a, b))
     except (CannotRecord, TypeError):  # of records, or dates and numbers, only the operator says whether they are equal
         return rec.at_once(PLAIN.get(ufunc, ufunc), (a, b), {})
-    return rec.record(node, not node.shape, at=at)
+    made = from_node(node, not node.shape)  # as `rec.record` does
+    if node.site is None and node.value is None:
+        sites.mark(node, at)
+    register(made._cell)
+    return made
 
 
 def _dense(x: Node) -> bool:

@@ -102,35 +102,36 @@ def _make_known(cells: Iterable[Cell]) -> None:
         outputs = run_calls(outputs)
     if not outputs:
         return
-    if co_results.SIBLINGS:
+    if co_results.ANY:
         outputs = [*[c for c in co_results.taken(outputs) if waiting(c)], *outputs]
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
     if traced:
         raise ValueAsked
     settings = current()
+    by_node = settings.engine == "numpy" or settings.compare
     cluster, stays = cluster_here(settings.blocks)
-    if settings.engine == "numpy" or settings.compare:
-        cluster = None
-    graph = _on_workers(outputs, cluster) if cluster is not None and stays else None
-    if graph is not None and workers.run_again(graph, settings):
-        return
+    graph, counted = None, empty_slices.NONE
+    if cluster is not None:
+        cluster = None if by_node else cluster
+        graph = _on_workers(outputs, cluster) if cluster is not None and stays else None
+        if graph is not None and workers.run_again(graph, settings):
+            return
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-    counted = empty_slices.counts(at) if cluster is None else ()
-    if counted:
+    asked = len(outputs)
+    if cluster is None and (counted := empty_slices.counts(at)):
         outputs = list(dict.fromkeys([*outputs, *(c for c, _ in counted)]))
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+    replaced: list[tuple[Cell, Node]] = []
     if structure.rewritable:
         graph = None  # which would be another holder of nodes
-    replaced: list[tuple[Cell, Node]] = []
-    if structure.rewritable and settings.engine != "numpy" and not settings.compare:
-        replaced = rewritten.rewrite(outputs, structure, settings)
-        at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-        replaced = rewritten.still_read(replaced)
-    asked = len(outputs) - len(counted)
+        if not by_node:
+            replaced = rewritten.rewrite(outputs, structure, settings)
+            at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+            replaced = rewritten.still_read(replaced)
     if len(PENDING) > len(outputs):
         rewritten.add_living(outputs, at, _apart)
-    if structure.stored and settings.rewrite and settings.engine != "numpy" and not settings.compare:
+    if structure.stored and settings.rewrite and not by_node:
         files = any([isinstance(v, Source) and not v.on_workers for v in values])
         narrowed = rewritten.read_less(outputs) if files else []
         if narrowed:

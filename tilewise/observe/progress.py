@@ -41,11 +41,13 @@ def in_notebook() -> bool:
 
 def begin() -> bool:
     """Work begins that is shown if it takes long; False if it is part of such work."""
-    if events.activity.began:
+    activity = events.activity
+    if activity.began:
         return False
     watch()
-    events.activity.reach("", 0, 0, 0)
-    events.activity.began = time.perf_counter()
+    if activity.what:
+        activity.reach("", 0, 0, 0)
+    activity.began = time.perf_counter()
     return True
 
 

@@ -83,6 +83,15 @@ def _add(node: Node, at: dict[Node, int], values: list[Any], parts: list[Any]) -
             for x in node.inputs:
                 if x in at:
                     parts.append(at[x])
+                elif x.inputs:
+                    _add(x, at, values, parts)
+                elif type(x.op) is Const:
+                    parts.append(x.op.signature)
+                    at[x] = len(at)
+                    values.append(x.op.value)
+                    if shape:
+                        parts.append(None)
+                    continue
                 else:
                     _add(x, at, values, parts)
                 if x.shape is not shape and x.shape != shape:

@@ -24,6 +24,7 @@ ALONG = frozenset((Map, Update, Window, Arrange))
 
 # By cell: those to compute with it, itself among them, each with what its node was (which is not held).
 SIBLINGS: weakref.WeakKeyDictionary[Cell, list[tuple[weakref.ref[Cell], int]]] = weakref.WeakKeyDictionary()
+ANY = SIBLINGS.data  # type: ignore[attr-defined]  # asked for each evaluation: its length is no call of Python
 
 
 def compute_together(cell: Cell, cells: Sequence[Cell]) -> None:
