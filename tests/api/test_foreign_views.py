@@ -91,3 +91,20 @@ def test_memory_that_others_write_to() -> None:
         assert not fixed.flags.writeable and fixed.tolist() == [25185, 25699]
         assert type(fixed) is np_.ndarray
     assert seen[:2] == seen[2:]
+
+
+RECORDS = [
+    np.dtype("i,O", align=True),
+    np.dtype("i1,f8", align=True),
+    np.dtype("i,O"),
+    np.dtype({"names": ["a"], "formats": ["i4"], "offsets": [4], "itemsize": 12}),
+    np.dtype([("a", "i4"), ("b", "f8", (2,))]),
+]
+
+
+@pytest.mark.parametrize("dtype", RECORDS, ids=str)
+def test_records_keep_their_gaps(dtype: np.dtype[Any]) -> None:
+    """Formats of buffers cannot say where some records have gaps or objects."""
+    x = tw.asarray(np.zeros(3, dtype))
+    for got in (np.asarray(x), np.array(x), x.compute()):
+        assert got.dtype == dtype and got.dtype.isalignedstruct == dtype.isalignedstruct

@@ -51,6 +51,8 @@ def fill_buffer_slot(cls: type, lend: Callable[[Any], Any]) -> None:
         except BaseException as error:
             _stopped.by = id(x), error
             return -1
+        if shown is None:
+            return -1
         try:
             given: int = get(shown, view, flags)  # the view holds on to what was lent, and lets go of it by itself
         except (BufferError, ValueError):  # read-only memory, a dtype that buffers do not know

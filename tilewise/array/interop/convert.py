@@ -6,6 +6,7 @@ import importlib
 import sys
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,21 @@ def lend(x: Array) -> Any:
     with LOCK:
         nd = forcing.fetched(x)
         return _outside(x, nd) if _shared(x, nd) else _apart(x, nd)
+
+
+def lend_buffer(x: Array) -> Any:
+    """The same for the buffer protocol; None of records that its formats do not describe: NumPy asks another way."""
+    return lend(x) if x.dtype.fields is None or _described(x.dtype) else None
+
+
+@cache
+def _described(dtype: np.dtype[Any]) -> bool:
+    """Whether records that are read through a buffer have the same dtype."""
+    try:
+        found = np.asarray(memoryview(np.empty(1, dtype))).dtype  # type: ignore[arg-type]
+    except (RuntimeError, ValueError):
+        return False
+    return found == dtype and found.isalignedstruct == dtype.isalignedstruct
 
 
 def _shared(x: Array, nd: ND) -> bool:
@@ -113,7 +129,10 @@ def raw(self: Array) -> bytes:
 
 def buffer(self: Array, flags: int) -> memoryview:
     """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
-    return memoryview(lend(self))
+    lent = lend_buffer(self)
+    if lent is None:
+        raise BufferError(f"buffers have no format for {self.dtype}")
+    return memoryview(lent)
 
 
 def release(self: Array, view: memoryview) -> None:
@@ -313,7 +332,7 @@ for _name, _method in {
 }.items():
     setattr(Array, _name, _method)
 Array.__array_interface__ = property(interface)
-fill_buffer_slot(Array, lend)
+fill_buffer_slot(Array, lend_buffer)
 Array.__array_priority__ = 1000.0
 # By this name pandas knows its own wrapper of NumPy's arrays, and takes masks (`frame[mask]`) from no other class.
 Array._typ = "npy_extension"
