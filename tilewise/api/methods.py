@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from inspect import isclass
 from math import prod
@@ -382,6 +383,18 @@ for _kind in (np.float64, np.int64, np.bool_, np.complex128, np.longdouble):
             setattr(Array, _name, _number_attribute(_name))
 
 
+def base(self: Array) -> Array | None:
+    """The array whose memory a view shows: the user's own handle of it, so that `y.base is x`; None of what is no view.
+
+    Cells do not know their handles (a reference more for every operator); the garbage collector does.
+    """
+    cell, shown = self._cell, meta(self)
+    if shown.base is None or shown is (whole := cell.meta()):
+        return None
+    handles = [x for x in gc.get_referrers(cell) if type(x) is Array and x._cell is cell and meta(x) is whole]
+    return handles[0] if handles else on_cell(cell, whole)
+
+
 def turned(self: Array) -> Array:
     """Axes reversed (a view)."""
     cell = self._cell
@@ -395,13 +408,7 @@ Array.mT = property(lambda self: views.shown(self, meta(self).mT))
 Array.real = property(real, _set(real))
 Array.imag = property(imag, _set(imag))
 Array.flat = property(Flat, set_flat)
-Array.base = property(
-    lambda self: (
-        None
-        if meta(self).base is None or meta(self) is self._cell.meta()
-        else views.on_cell(self._cell, self._cell.meta())  # type: ignore[attr-defined]
-    )
-)
+Array.base = property(base)
 Array.data = property(lambda self: np.asarray(self).data)
 Array.ctypes = property(lambda self: np.asarray(self).ctypes)
 
