@@ -7,6 +7,8 @@ raised at the end; inside of `allowed`, which stands around what may take long, 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # `signal` turns numbers into enumerations, which takes longer
+import _thread
+import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -111,3 +113,15 @@ class allowed:
     def __exit__(self, *error: object) -> None:
         if self._counts:
             _State.open = self._open
+
+
+def raise_later(error: BaseException) -> None:
+    """Raise an exception of this class when this thread runs Python again.
+
+    For what native code calls: Python prints what is raised there, and forgets it.
+    """
+    _thread.start_new_thread(_raise_in, (threading.get_ident(), type(error)))  # asks for the lock that this one has
+
+
+def _raise_in(thread: int, kind: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))

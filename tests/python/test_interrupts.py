@@ -29,7 +29,30 @@ def flat(a, n):
     return i
 
 
-@pytest.mark.parametrize("call", [(counts,), (nested, 10**6), (flat, 10**12)], ids=["while", "nest", "flat"])
+def inside(a, n):
+    for i in range(n):
+        k = a[i % 8]
+        while k >= 0:
+            k = (k + 1) % 1000
+            a[0] += 1
+    return i
+
+
+def side_by_side(a, n):
+    b = np.zeros(n)
+    for i in range(n):
+        x = 1.0
+        for _ in range(100_000):
+            x = x * 0.999 + 0.5
+        b[i] = x
+    a[0] = b[0]
+    return i
+
+
+CALLS = [(counts,), (nested, 10**6), (flat, 10**12), (inside, 3), (side_by_side, 10**6)]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=["while", "nest", "flat", "inside", "threads"])
 def test_an_interrupt_is_heard_in_the_middle_of_loops(call):
     f, *rest = call
     a = np.zeros(8, np.int64 if f is counts else float)
@@ -40,8 +63,8 @@ def test_an_interrupt_is_heard_in_the_middle_of_loops(call):
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         compiled(a, *rest)
-    assert time.perf_counter() - start < 30 and a.sum() > 0
-    if f is not counts:
+    assert time.perf_counter() - start < 30 and (a.sum() > 0 or f is side_by_side)
+    if f in (nested, flat, side_by_side):
         assert compiled(np.zeros(8), 3) == 2
 
 
@@ -69,3 +92,41 @@ def test_an_interrupt_ends_functions_of_elements(monkeypatch, same_settings_afte
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         f(x).compute()
+
+
+def endless(v):
+    n = 1.0
+    while n > 0.5:
+        n = n * 0.5 + v
+    return n
+
+
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_an_interrupt_ends_an_element(size, same_settings_after_each_test):
+    """Also where the thread that hears of it is through with its part, and waits for the others."""
+    f = tw.vectorize(endless)
+    f(tw.asarray(np.zeros(10))).compute()
+    x = np.zeros(size)
+    x[-1] = 1.0
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        f(tw.asarray(x)).compute()
+
+
+def test_no_interrupt_is_lost_between_loops_on_threads():
+    """Helpers are asked for, and let go, by calls from native code, which cannot carry an exception."""
+    f = tw.jit(side_by_side, strict=True)
+    a = np.zeros(8)
+    f(a, 3)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for k in range(30):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + k * 0.0003)
+                began = time.perf_counter()
+                while time.perf_counter() - began < 20:
+                    f(a, 3)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -34,6 +34,15 @@ SOON_S = 300e-6  # native work that comes so soon after other work goes on comin
 Work = Callable[[int], object]
 
 
+class _Helping(threading.local):
+    """Of a helper: the launch that it works for, or did."""
+
+    job: _Job | None = None
+
+
+_helping = _Helping()
+
+
 class _Job:
     """One launch: the parts still to hand out, what went wrong, and which helpers are through."""
 
@@ -55,6 +64,7 @@ class _Job:
 
     def help(self, helper: int) -> None:
         """Run as a helper; an exception is kept for the launcher."""
+        _helping.job = self
         try:
             self.run()
         except BaseException as error:
@@ -275,6 +285,11 @@ def run(work: Work, parts: int, native: Posting | None = None, short: bool = Fal
     woken for it, unless more of the kind may come: the one before was just now.
     """
     _team.run(work, parts, native, short)
+
+
+def stopped() -> bool:
+    """Whether what this helper works for has failed, or was interrupted: nobody wants its part any more."""
+    return _helping.job is not None and _helping.job.error is not None
 
 
 def begin() -> Sequence[Helper]:

@@ -15,10 +15,11 @@ from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
-from tilewise.backend.llvm.program import layout, matrix_product, outline, parallel_loop, team
+from tilewise.backend.llvm.program import layout, matrix_product, outline, parallel_loop
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
 from tilewise.backend.llvm.program.poll import Poll
+from tilewise.backend.llvm.program.team import Team
 from tilewise.kernel.program.ir import Host, Program
 from tilewise.kernel.program.show import text
 from tilewise.tuning import tuned
@@ -61,6 +62,7 @@ class Native:
         self._threaded, self._products = parallel_loop.used(program), matrix_product.used(program)
         self._block = ctypes.c_char * (8 * words)
         self._polls: list[Poll] = []
+        self._teams: list[Team] = []
         self._single = [self._numbers(r) for r in program.results]
         self._returned = [[_kind(t) for t in r] for r in program.results]
         self._rooms: list[Any] = []
@@ -70,7 +72,8 @@ class Native:
         room, poll = self._block(), Poll()
         _WORD.pack_into(room, 8 * layout.POLL, poll.address)
         if self._threaded:
-            struct.pack_into("<3q", room, 8 * layout.CLAIM, *team.functions(), tuned().loop_share_units)
+            self._teams.append(Team())
+            struct.pack_into("<3q", room, 8 * layout.CLAIM, *self._teams[-1].addresses, tuned().loop_share_units)
         if self._products:
             struct.pack_into("<4q", room, 8 * layout.BLAS, *matrix_product.addresses())
         self._polls.append(poll)

@@ -344,14 +344,12 @@ class Emitter:
         head = self.fn.fresh("loop")
         self.jump(head)
         self.fn.label(head)
-        counted = not self.nested or not poll.light(s)
-        copies = poll.COPIES if self.p.task and not counted else 1
+        copies = poll.COPIES if self.nested and poll.light(s) else 1
         self.nested += 1
         for _ in range(copies):
             self.block(s.body)
         self.nested -= 1
-        if counted or self.p.task:
-            poll.ask(self, copies)
+        poll.ask(self, copies)
         self.jump(head)
         self.dead()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHUNKS = 32
 NEXT, MANY, COUNT, START, TOUCHED, FIRST = 0, 1, 2, 3, 4, 6  # words of a block
 MOST_HELPERS = 63
+ROUND = 1 << 25  # units of work that are never divided, some 10 ms on two threads
 SHORT = 20  # statements of an innermost loop inside of others that is emitted again, for where it is not worth threads
 NONE = 1  # in place of an address: there are no helpers
 DEAR = {"divide": 8, "sqrt": 10, "power": 60, "floor_divide": 12, "remainder": 15}
@@ -44,7 +45,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     if not here:
         _filled(em, s, block)
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
-    work = count * _cost(em, s, start, count, step)
+    cost = _cost(em, s, start, count, step)
+    work = count * cost
     if em.patience is not None and em.nested and not here:  # nobody counts in there
         em.put(em.patience, em.word(em.patience) - work.intrinsic("smin", poll.PART))
     worth = count.cmp("sgt", 1) & work.cmp("sgt", em.word(em.out(layout.WORTH)))
@@ -60,11 +62,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     if here:
         _filled(em, s, block)
     most = count - 1 if kept else count
-    chunks = most.intrinsic("smin", CHUNKS)
-    _ranged(em, block, start, most, chunks)
     fn.helpers["share"] = _SHARE
-    fn.do(f"call void @share({team.text}, ptr {code}, ptr {block})")
-    _note_written(em, block)
+    _rounds(em, block, start, step, most, cost, f"call void @share({team.text}, ptr {code}, ptr {block})")
     last = start + most * step
     went = fn.block
     em.jump(alone if kept else after)
@@ -75,11 +74,39 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     elif here:
         em.for_(s, start, stop, step)
     else:
-        _ranged(em, block, start, count, em.number(1))
-        fn.do(f"call void {code}(ptr {block}, ptr null)")
-        _note_written(em, block)
+        _rounds(em, block, start, step, count, cost, f"call void {code}(ptr {block}, ptr null)", chunks=1)
     em.jump(after)
     fn.label(after)
+
+
+def _rounds(
+    em: Emitter, block: str, start: Val, step: Val, most: Val, cost: Val, run: str, chunks: int = CHUNKS
+) -> None:
+    """All iterations; of a long loop so many at a time as may pass between two questions to Python (poll.py)."""
+    fn = em.fn
+    if em.patience is None:
+        _ranged(em, block, start, most, most.intrinsic("smin", chunks))
+        fn.do(run)
+        _note_written(em, block)
+        return
+    done, head, again, over = fn.hoist("alloca i64"), fn.fresh("round"), fn.fresh("again"), fn.fresh("over")
+    em.put(done, em.number(0))
+    em.jump(head)
+    fn.label(head)
+    before = em.word(done)
+    units = em.word(em.patience).intrinsic("smax", ROUND)
+    some = (most - before).intrinsic("smin", units.op("sdiv", cost.intrinsic("smax", 1)).intrinsic("smax", CHUNKS))
+    _ranged(em, block, start + before * step, some, some.intrinsic("smin", chunks))
+    fn.do(run)
+    _note_written(em, block)
+    em.put(done, before + some)
+    more = (before + some).cmp("slt", most)
+    fn.do(f"br i1 {more.name}, label %{again}, label %{over}, !prof !{em.scopes.unlikely}")
+    fn.label(again)
+    em.put(em.patience, em.word(em.patience) - some * cost)
+    poll.ask(em, 0)
+    em.jump(head)
+    fn.label(over)
 
 
 def _team(em: Emitter) -> Val:

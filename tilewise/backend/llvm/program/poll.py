@@ -2,7 +2,8 @@
 
 A variable counts down iterations of the loops inside; where it is used up, at the end of an iteration of a loop around
 others or of a loop without a count, the code calls Python, which then runs the handlers of signals. The answer is how
-many iterations may pass until the next time (about 50 ms), or 0: the program ends, as something was raised.
+many iterations may pass until the next time (about 50 ms), or 0: the program ends, as something was raised, here or in
+another thread that works for the same launch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tilewise.backend import threads
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout
 from tilewise.kernel.program import raised
@@ -29,6 +31,8 @@ LIGHT = 20  # statements of such a loop
 COPIES = 4  # of its body between two questions, where it has to ask
 PART = 1 << 24  # iterations of a statement between two questions at the most, some 10 ms
 SHORT, LONG = 0.02, 0.1  # seconds between two questions
+FASTEST = 2e10  # iterations per second, with those that were taken for UNCOUNTED
+MOST = 1 << 26  # iterations between two questions, should they take much longer than those before
 
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64)
 
@@ -152,10 +156,12 @@ def _answers() -> Generator[int, None, None]:
             passed, last = now - last, now
             if step == 0 or passed > 1:
                 step = FIRST
-            elif passed < SHORT:
-                step = min(2 * step, 1 << 50)
+            elif passed < SHORT and step < passed * FASTEST:  # else not all of them have passed: a new call
+                step = min(2 * step, MOST)
             elif passed > LONG:
                 step = max(step // 2, 1)
+            if threads.stopped():
+                step = 0
         except GeneratorExit:
             return
         except BaseException as error:

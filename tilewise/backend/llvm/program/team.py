@@ -7,41 +7,60 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from functools import cache
+from collections.abc import Callable, Generator
 from typing import Any
 
 from tilewise.backend import threads
 from tilewise.backend.llvm.call import helpers
 from tilewise.backend.llvm.call.parallel_for import place_of
+from tilewise.interrupts import raise_later, to_the_end
 
+_CLAIM, _RELEASE = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.CFUNCTYPE(None)
 _held: dict[int, Any] = {}  # by thread: words that its program reads
 
 
+class Team:
+    """The two functions, as native code calls them, for one block of results (which is used by one call at a time)."""
+
+    def __init__(self) -> None:
+        helpers.prepare()
+        self._functions = _CLAIM(_answers(_claim).__next__), _RELEASE(_answers(_release).__next__)
+        self.addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
+
+
+def _answers(work: Callable[[], int]) -> Generator[int, None, None]:
+    """Answers to native code, which nothing may be raised to: Ctrl-C is heard a little later."""
+    begun = _answering(work)
+    next(begun)
+    return begun
+
+
+def _answering(work: Callable[[], int]) -> Generator[int, None, None]:
+    answer = 0
+    while True:
+        try:  # a generator goes on inside of it: there handlers of signals run
+            yield answer
+            answer = work()
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            raise_later(error)
+            answer = _release()
+
+
 def _claim() -> int:
-    """The address of what `helpers.posting` says, or 0: there are no helpers."""
-    try:
+    """The address of what `helpers.posting` says, or 0: there are no helpers, and the loop runs on one thread."""
+    with to_the_end():
         found = threads.begin()
         if not found:
             return 0
         words = _held[threading.get_ident()] = helpers.posting(found)
-        return place_of(words)
-    except BaseException:  # nobody is there to catch it: the loop runs on one thread
-        return 0
+    return place_of(words)
 
 
-def _release() -> None:
-    _held.pop(threading.get_ident(), None)
-    threads.end()
-
-
-@cache
-def functions() -> tuple[int, int]:
-    """The addresses of the two, as native code calls them."""
-    helpers.prepare()
-    kept = ctypes.CFUNCTYPE(ctypes.c_int64)(_claim), ctypes.CFUNCTYPE(None)(_release)
-    _kept.extend(kept)
-    claim, release = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in kept)
-    return claim, release
-
-
-_kept: list[Any] = []  # functions whose addresses are given away
+def _release() -> int:
+    """Let helpers go, if this thread has them."""
+    with to_the_end():
+        if _held.pop(threading.get_ident(), None) is not None:
+            threads.end()
+    return 0
