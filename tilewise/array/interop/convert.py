@@ -37,7 +37,8 @@ def lend(x: Array) -> Any:
 
 def lend_buffer(x: Array) -> Any:
     """The same for the buffer protocol; None of records that its formats do not describe: NumPy asks another way."""
-    return lend(x) if x.dtype.fields is None or _described(x.dtype) else None
+    shown = lend(x)
+    return shown if type(shown) is memoryview or shown.dtype.fields is None or _described(shown.dtype) else None
 
 
 @cache
