@@ -26,7 +26,7 @@ import os as _os
 
 from tilewise import bytecode
 
-bytecode.use("tilewise", _os.path.dirname(__file__), bytecode.__cached__)
+bytecode.use("tilewise", _os.path.dirname(__file__), getattr(bytecode, "__cached__", None))
 
 from tilewise.quick_import import Quickly
 

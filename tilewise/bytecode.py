@@ -66,9 +66,11 @@ class Bytecode:
     def write(self) -> None:
         """Keep what was there, and the modules that Python found. Raises OSError."""
         index: dict[str, Entry] = {}
-        parts: list[bytes | memoryview] = []
-        size = 0
-        for name, part, is_package, facts in (*self._kept(), *self._loaded()):
+        parts: list[bytes] = []
+        size, loaded = 0, self._loaded()
+        if not loaded:  # only bytecode is installed, say
+            return
+        for name, part, is_package, facts in (*self._kept(), *loaded):
             index[name] = size, len(part), is_package, facts
             parts.append(part)
             size += len(part)
@@ -91,10 +93,10 @@ class Bytecode:
         inside = os.path.join(self.folder, name[len(self._within) :].replace(".", os.sep))
         return os.path.join(inside, "__init__.py") if is_package else f"{inside}.py"
 
-    def _kept(self) -> list[tuple[str, memoryview, bool, bytes]]:
+    def _kept(self) -> list[tuple[str, bytes, bool, bytes]]:
         """What the file has of sources that are as they were."""
         return [
-            (name, self._code[start : start + length], is_package, facts)
+            (name, bytes(self._code[start : start + length]), is_package, facts)
             for name, (start, length, is_package, facts) in self._index.items()
             if _facts(self._source(name, is_package)) == facts
         ]
@@ -103,13 +105,12 @@ class Bytecode:
         """Modules with a file of bytecode of their own that is checked by facts of the source."""
         found = []
         for name, module in list(sys.modules.items()):
-            spec = getattr(module, "__spec__", None)
-            file = getattr(spec, "cached", None)
+            spec: Any = getattr(module, "__spec__", None)
             if not name.startswith(self._within) or type(getattr(spec, "loader", None)) is not SourceFileLoader:
                 continue
             is_package = spec.submodule_search_locations is not None
             with contextlib.suppress(OSError, TypeError):
-                with open(file, "rb") as opened:
+                with open(spec.cached, "rb") as opened:
                     data = opened.read()
                 facts, source = data[8:_OLD], self._source(name, is_package)
                 if spec.origin == source and data[4:8] == bytes(4) and _facts(source) == facts:
