@@ -22,7 +22,7 @@ import tilewise as tw
 from benchmarks.kernels.registry import Program, load
 from tilewise import compiler
 from tilewise.backend.llvm.tiles import tuning_records
-from tilewise.machine import machine
+from tilewise.machine import cpu_name
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tuning.json"
 Clock = Callable[[], float]
@@ -92,7 +92,7 @@ def main() -> None:
             flush=True,
         )
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps({"cpu": machine().cpu, "rows": rows}, indent=1))
+    args.output.write_text(json.dumps({"cpu": cpu_name(), "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

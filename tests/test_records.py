@@ -124,9 +124,11 @@ ROWS = {
 }
 
 
+@pytest.mark.parametrize("few", [1, 3, 64])  # compiled at once, in between, never
 @pytest.mark.parametrize("row", ROWS)
-def test_the_same_as_the_standard_one(row: str) -> None:
+def test_the_same_as_the_standard_one(row: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Classes anew, so that each row is the first to ask for what it asks for; then once more.
+    monkeypatch.setattr(records, "FEW", few)
     fresh = family(records.dataclass)
     first = outcome(ROWS[row], fresh)
     assert repr(first) == repr(outcome(ROWS[row], THEIRS)) == repr(outcome(ROWS[row], fresh))
@@ -142,12 +144,20 @@ def test_pickles() -> None:
     assert pickle.loads(pickle.dumps(Sent(1))) == Sent(1)
 
 
-def test_functions_are_made_when_they_are_called() -> None:
+def test_functions_are_compiled_when_they_were_called_some_times() -> None:
     @records.dataclass(frozen=True)
     class One:
         x: int
 
-    later = [One.__init__, One.__eq__, One.__hash__, One.__repr__]
+    def now() -> list[object]:
+        return [One.__init__, One.__eq__, One.__hash__, One.__repr__]
+
+    later = now()
+    for _ in range(records.FEW - 1):
+        assert One(1).x == 1
+    assert [a is b for a, b in zip(later, now(), strict=True)] == [True] * 4
     assert One(1) == One(1)
-    now = [One.__init__, One.__eq__, One.__hash__, One.__repr__]
-    assert [a is b for a, b in zip(later, now, strict=True)] == [False, False, True, True]
+    assert [a is b for a, b in zip(later, now(), strict=True)] == [False, True, True, True]
+    for _ in range(records.FEW):
+        assert hash(One(2)) == hash((2,)) and One(2) == One(2)
+    assert [a is b for a, b in zip(later, now(), strict=True)] == [False, False, False, True]

@@ -13,6 +13,7 @@ OURS = (
     "plan.exchanges plan.deep_halo plan.blocks array.evaluation.workers array.program api.explaining backend.llvm "
     "python kernel.program.ir api.functions.purity parfor.loop"
 ).split()
+PLANS = "compiler rewrite plan stage backend.base array.evaluation.here".split()  # loaded when work is large
 LARGE = "x = np.ones(1_000_000); float((x * 2 + 1).sum())"
 
 
@@ -27,12 +28,18 @@ def loaded(program: str, *names: str) -> list[str]:
 def test_import_loads_no_more_than_it_must() -> None:
     with_numpy = loaded("import numpy", *LIBRARIES, *STANDARD)
     names = [name for name in (*LIBRARIES, *STANDARD) if name not in with_numpy]
-    assert loaded("import tilewise", *names, *(f"tilewise.{name}" for name in OURS)) == []
+    assert loaded("import tilewise", *names, *(f"tilewise.{name}" for name in (*OURS, *PLANS))) == []
 
 
 def test_small_work_loads_no_compiler() -> None:
     program = "import tilewise as np; x = np.arange(10.0); (x * 2 + 1).sum(); np.sort(x); x @ x; print(end=str(x)[:0])"
-    assert loaded(program, *LIBRARIES, *(f"tilewise.{name}" for name in OURS)) == []
+    assert loaded(program, *LIBRARIES, *(f"tilewise.{name}" for name in (*OURS, *PLANS))) == []
+
+
+def test_names_of_passes_are_known_before_there_are_plans() -> None:
+    program = "import tilewise as np; np.config(without='roll').__enter__(); np.config(without='fuze')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "there is no compiler pass 'fuze'" in done.stderr and "roll" in done.stderr.splitlines()[-1]
 
 
 def test_large_work_loads_no_mesh() -> None:

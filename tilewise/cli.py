@@ -11,7 +11,7 @@ import tilewise
 from tilewise.config import config
 from tilewise.errors import TilewiseError, message
 from tilewise.later import later
-from tilewise.machine import machine
+from tilewise.machine import cpu_name, machine
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +54,7 @@ def info_lines() -> Iterator[str]:
     for package in PACKAGES:
         yield f"{package:12} {version(package)}"
     yield ""
-    yield f"cpu          {here.cpu}"
+    yield f"cpu          {cpu_name()}"
     yield f"cores        {here.cores}"
     yield f"caches       {size(here.l1_bytes)}, {size(here.l2_bytes)}, {size(here.l3_bytes)}; line {here.line_bytes} B"
     yield f"memory       {size(here.memory_bytes)}"

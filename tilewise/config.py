@@ -188,6 +188,7 @@ def _optional(kind: Kind) -> Kind:
 FLAG = Kind("True or False", _flag, _flag_text)
 
 _passes: dict[str, None] = {}  # names that `without` may have; the compiler enters them
+_enter: list[Callable[[], object]] = []  # what loads those who enter more of them
 
 
 def name_passes(*names: str) -> None:
@@ -195,9 +196,17 @@ def name_passes(*names: str) -> None:
     _passes.update(dict.fromkeys(names))
 
 
+def name_passes_by(load: Callable[[], object]) -> None:
+    """Call this when someone asks for names: it loads those who enter them."""
+    _enter.append(load)
+
+
 def _pass_names(value: object) -> frozenset[str]:
     names = value.split(",") if isinstance(value, str) else [_text(name) for name in cast(Iterable[object], value)]
     found = frozenset(name.strip() for name in names if name.strip())
+    if not found <= _passes.keys():
+        for load in _enter:
+            load()
     for name in sorted(found.difference(_passes)) if _passes else ():
         near = difflib.get_close_matches(name, _passes, n=1)
         guess = f"Did you mean {near[0]}? " if near else ""

@@ -1,9 +1,10 @@
 """Dataclasses that cost nothing until they are used. In: a class with annotations. Out: the same class, as a dataclass.
 
 The standard library writes and compiles six functions for a frozen dataclass when it is declared: some 0.8 ms each, for
-two hundred classes half of the time of `import tilewise`. Here each function is compiled when it is first called, and
-`fields` are listed when first asked for; most classes of a program are never asked for most of them. The functions
-do what the standard ones do, so `dataclasses.fields`, `replace`, `asdict`, `match` and pickles work as ever.
+two hundred classes half of the time of `import tilewise`. Here each function is compiled when it has been called some
+times (before, fields are gone through one by one), and `fields` are listed when first asked for; most classes of a
+program are never asked for most of them, or once. The functions do what the standard ones do, so `dataclasses.fields`,
+`replace`, `asdict`, `match` and pickles work as ever.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 _FIELDS, _GIVEN = "__dataclass_fields__", "__given_fields__"
 _PLAIN = getattr(dataclasses, "_FIELD")  # noqa: B009  # the kind of a field that is neither ClassVar nor InitVar
 _set = object.__setattr__
+FEW = 64  # calls until a function is compiled, which takes as long as 100 calls save
+_UNUSUAL = object()  # arguments that the compiled function shall judge
 
 
 class _Fields:
@@ -143,11 +146,75 @@ def _repr(owner: type) -> Any:
 _MAKERS = {"__init__": _init, "__eq__": _eq, "__hash__": _hash, "__repr__": _repr}
 
 
+def _init_by_fields(owner: type) -> Any:
+    shape, put = _shape(owner), _set if _declaration(owner).frozen else setattr
+    positional = [field.name for field in shape if field.init and not field.kw_only]
+    prepare = getattr(owner, "__post_init__", None)
+
+    def init(self: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        given = dict(zip(positional, args, strict=False))
+        if len(args) > len(positional) or not given.keys().isdisjoint(kwargs):
+            return _UNUSUAL
+        given |= kwargs
+        values = []
+        for field in shape:
+            if field.init and field.name in given:
+                values.append((field.name, given.pop(field.name)))
+            elif field.default_factory is not MISSING:
+                values.append((field.name, field.default_factory()))
+            elif field.init and field.default is not MISSING:
+                values.append((field.name, field.default))
+            elif field.init:
+                return _UNUSUAL
+        if given:
+            return _UNUSUAL
+        for name, value in values:
+            put(self, name, value)
+        if prepare is not None:
+            self.__post_init__()
+        return None
+
+    return init
+
+
+def _eq_by_fields(owner: type) -> Any:
+    names = [field.name for field in _shape(owner) if field.compare]
+
+    def eq(self: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        if len(args) != 1 or kwargs:
+            return _UNUSUAL
+        if args[0].__class__ is not self.__class__:
+            return NotImplemented
+        return tuple([getattr(self, name) for name in names]) == tuple([getattr(args[0], name) for name in names])
+
+    return eq
+
+
+def _hash_by_fields(owner: type) -> Any:
+    names = [field.name for field in _shape(owner) if (field.compare if field.hash is None else field.hash)]
+
+    def of_fields(self: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        return _UNUSUAL if args or kwargs else hash(tuple([getattr(self, name) for name in names]))
+
+    return of_fields
+
+
+_BY_FIELDS = {"__init__": _init_by_fields, "__eq__": _eq_by_fields, "__hash__": _hash_by_fields}
+
+
 def _later(owner: type, name: str) -> Any:
-    """A function that puts the real one in its place when it is called."""
-    make = _MAKERS[name]
+    """A function that goes through the fields, and puts a compiled one in its place when it was called often."""
+    make, by_fields = _MAKERS[name], _BY_FIELDS.get(name)
+    left, way = FEW, None
 
     def method(self: object, /, *args: object, **kwargs: object) -> Any:
+        nonlocal left, way
+        left -= 1
+        if left > 0 and by_fields is not None:
+            way = by_fields(owner) if way is None else way
+            found = way(self, args, kwargs)
+            if found is not _UNUSUAL:
+                return found
         made = make(owner)
         setattr(owner, name, made)
         return made(self, *args, **kwargs)

@@ -231,6 +231,11 @@ def found():
 first = found()
 assert len(used) >= 3 and len(waited) < len(used), (len(used), len(waited))
 assert not build._asked, "all of it was wanted"
+waited.clear(), used.clear()
+picked = a[np.sqrt(a * a + 1.0) < 1.5]  # a length that nobody knows
+assert numpy.isfinite(numpy.asarray(np.exp(picked) * 0.5 + np.log1p(picked * picked))).all()
+most = max((len(module) for module, *_ in waited), default=0)
+assert len(used) >= 2 and most < 8000 and not build._asked, (len(used), most)
 build._cache.clear()
 helper.stop()
 used.clear()

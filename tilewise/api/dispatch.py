@@ -387,8 +387,7 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     function.__module__ = func.__module__.replace("numpy", "tilewise", 1)  # where pickle finds it
     function.__wrapped__ = func  # type: ignore[attr-defined]  # `help` and editors find the signature there
-    PUBLIC[func] = function
-    return function
+    return PUBLIC.setdefault(func, function)  # another thread may have been first
 
 
 def array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

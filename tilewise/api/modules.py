@@ -43,7 +43,8 @@ PLAIN = (
     "ctypeslib",
     "f2py",
 )  # NumPy's own; they take Arrays as data
-NAMES = (*(n for n in WRAPPED if "." not in n), *PLAIN, "polynomial", "special", "random")
+OWN = ("linalg", "fft", "lib")  # made by namespace.py
+NAMES = (*(n for n in WRAPPED if "." not in n), *PLAIN, "polynomial", "special", "random", *OWN)
 IMPORTED = ("matlib", "lib.npyio", "lib.user_array")  # NumPy's own that are there only once they are imported
 
 

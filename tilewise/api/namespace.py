@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,10 +106,13 @@ def ours(name: str, value: Any) -> Any:
 def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
     """Add every NumPy name (`array` also hides the subpackage of that name), and our names of modules loaded later.
 
+    What stands for a function of NumPy's that has none of ours is made when someone asks for it: there are 400.
     `__all__` is given when asked for: `help` writes out all that it lists, 67,000 lines. It is told of no name, and so
     shows what the package itself says.
     """
     lazy: set[str] = getattr(np, "__numpy_submodules__", set())  # asking for one would load it
+    made: dict[str, Callable[[], Any]] = {name: partial(submodule, name) for name in ("linalg", "fft")}
+    made["lib"] = library
     for name in dir(np):
         if name in lazy or name in later:
             continue
@@ -116,29 +120,31 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
             names[name] = OWN[name]
         elif not name.startswith("_") and name not in names and name not in _SKIP:
             value = getattr(np, name)
-            if not isinstance(value, types.ModuleType):
-                names[name] = ours(name, value)
-    names.update((name, wrapped(name)) for name in ADDED)
-    for name in ("linalg", "fft"):
-        names[name] = submodule(name, getattr(np, name))
-    names["lib"] = library()
+            if isinstance(value, type) or not callable(value):
+                if not isinstance(value, types.ModuleType):
+                    names[name] = value
+            else:
+                made[name] = partial(ours, name, value)
+    made |= {name: partial(wrapped, name) for name in ADDED if name not in names}
     for name, home in later.items():
         if home.startswith(f"tilewise.{name}."):
             importlib.import_module(f"tilewise.{name}")  # a package: it is bound to its name now, and never again
         names.pop(name, None)
-    given = (*names.pop("__all__"), *names, *(n for n in (*later, *modules.NAMES) if n in np.__all__))
+    given = (*names.pop("__all__"), *names, *made, *(n for n in (*later, *modules.NAMES) if n in np.__all__))
     exported = sorted({name for name in given if not name.startswith("_")} - _NOT_EXPORTED)
 
     def asked(name: str) -> Any:
         if name == "__all__":
             return [] if sys._getframe(1).f_globals.get("__name__") == "pydoc" else exported
-        home = later.get(name)
-        value = modules.load(name) if home is None else getattr(importlib.import_module(home), name)
-        names[name] = value
-        return value
+        if name in made:
+            value = made[name]()
+        else:
+            home = later.get(name)
+            value = modules.load(name) if home is None else getattr(importlib.import_module(home), name)
+        return names.setdefault(name, value)  # another thread may have been first
 
     names["__getattr__"] = asked
-    names["__dir__"] = lambda: sorted({*names, *modules.NAMES, *(name for name in later if name[0] != "_")})
+    names["__dir__"] = lambda: sorted({*names, *made, *modules.NAMES, *(name for name in later if name[0] != "_")})
     float_warnings.tell_lines()
     sys.meta_path.insert(0, modules.Importer())  # before NumPy's parts would be loaded once more under our name
 
@@ -160,9 +166,9 @@ def library() -> types.ModuleType:
     return module
 
 
-def submodule(name: str, source: types.ModuleType) -> types.ModuleType:
+def submodule(name: str) -> types.ModuleType:
     """Our version of one of NumPy's modules."""
-    full = f"tilewise.{name}"
+    full, source = f"tilewise.{name}", getattr(np, name)
     module = types.ModuleType(full, source.__doc__)
     for n in source.__all__:
         setattr(module, n, ours(n, getattr(source, n)))

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise import compiler
 from tilewise.array.cell import LOCK, ND, Cell, Outside
-from tilewise.array.evaluation import here, rewritten
 from tilewise.array.evaluation.commit import commit, commit_one, conform
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.interop import empty_slices
@@ -24,7 +22,8 @@ from tilewise.array.pending import PENDING, pending_cells, waiting
 from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.config import Settings, current
+from tilewise.backend import ahead, chosen, named
+from tilewise.config import Settings, current, name_passes_by
 from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError
 from tilewise.interrupts import to_the_end
@@ -36,16 +35,33 @@ from tilewise.ops.reduce import reduce
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
+    from tilewise import compiler
+    from tilewise.array.evaluation import here, rewritten, workers
     from tilewise.array.evaluation import in_turns as streaming
-    from tilewise.array.evaluation import workers
     from tilewise.array.schedule import repeat
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
     from tilewise.plan.exchanges import Exchanges
 else:
+    compiler = later("tilewise.compiler")
+    here, rewritten = later("tilewise.array.evaluation.here"), later("tilewise.array.evaluation.rewritten")
     repeat = later("tilewise.array.schedule.repeat")
     streaming = later("tilewise.array.evaluation.in_turns")
     workers = later("tilewise.array.evaluation.workers")
+
+
+_loaded = False  # whether what makes plans is loaded
+
+
+def _load_planning() -> None:
+    """Load what makes plans and runs them."""
+    global _loaded
+    _loaded = True
+    compiler.PASSES, rewritten.rewrite, here.run  # noqa: B018  (asking loads them)
+
+
+ahead.also(_load_planning)
+name_passes_by(_load_planning)
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
 tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
@@ -117,6 +133,9 @@ def _make_known(cells: Iterable[Cell]) -> None:
         graph = _on_workers(outputs, cluster) if cluster is not None and stays else None
         if graph is not None and workers.run_again(graph, settings):
             return
+    if not _loaded and cluster is None and settings.engine != "numpy":
+        named(chosen(settings))  # its compiler's process gets ready while plans are loaded and made
+        _load_planning()
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     asked = len(outputs)
     if cluster is None and (counted := empty_slices.counts(at)):

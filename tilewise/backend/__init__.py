@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import importlib
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewise.backend.base import Backend, Facts, HostBackend
-from tilewise.backend.host.facts import host_facts
 from tilewise.config import Settings, current, name_backends
+from tilewise.later import later
+
+if TYPE_CHECKING:
+    from tilewise.backend.base import Backend, Facts, HostBackend
+    from tilewise.backend.host import facts as host
+else:
+    host = later("tilewise.backend.host.facts")
 
 NATIVE, REFERENCE = "llvm", "reference"
 MODULES = {NATIVE: "tilewise.backend.llvm.backend", REFERENCE: "tilewise.backend.reference"}  # each has `open()`
@@ -55,4 +60,4 @@ def chosen(settings: Settings) -> str:
 def facts() -> Facts:
     """What the device has that plans are made for (no code is loaded for it: vectors may not be known yet)."""
     opened = _opened.get(chosen(current()))
-    return host_facts(0) if opened is None else opened.facts
+    return host.host_facts(0) if opened is None else opened.facts

@@ -14,7 +14,7 @@ from pathlib import Path
 from tilewise.config import Settings
 from tilewise.cost.model import FIXED, Rates
 from tilewise.errors import ConfigError, message
-from tilewise.machine import machine
+from tilewise.machine import cpu_name, machine
 
 VERSION = 4
 RATES = tuple(f.name for f in fields(Rates) if f.type == "float")
@@ -45,7 +45,7 @@ def save(rates: Rates, folder: Path) -> Path:
     """Keep rates; a reader sees the old file or the new one, never a part."""
     path = path_in(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"version": VERSION, "cpu": machine().cpu, "cores": machine().cores, **asdict(rates)}, indent=1)
+    text = json.dumps({"version": VERSION, "cpu": cpu_name(), "cores": machine().cores, **asdict(rates)}, indent=1)
     part = path.with_suffix(f".{os.getpid()}")
     part.write_text(text + "\n")
     part.replace(path)
@@ -58,7 +58,7 @@ def load(folder: Path) -> Rates | None:
     """The rates kept in a folder, if they are of this machine."""
     try:
         found = json.loads(path_in(folder).read_text())
-        if (found["version"], found["cpu"], found["cores"]) != (VERSION, machine().cpu, machine().cores):
+        if (found["version"], found["cpu"], found["cores"]) != (VERSION, cpu_name(), machine().cores):
             return None
         rates = {name: float(found[name]) for name in RATES}
     except (OSError, ValueError, KeyError, TypeError):

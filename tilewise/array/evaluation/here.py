@@ -12,7 +12,7 @@ from tilewise.array.evaluation.reference import compare, reference
 from tilewise.array.evaluation.unshared import mark_unshared
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import Session, session_here
-from tilewise.backend import chosen, named
+from tilewise.backend import chosen
 from tilewise.config import Settings
 from tilewise.engine.device import runner
 from tilewise.ir.node import Leaf, Node
@@ -42,8 +42,6 @@ def run(
         wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
     if settings.engine == "numpy":
         return reference(nodes, _read(values)), set(), []
-    if not structure.plans:
-        named(chosen(settings))  # opened before there is a plan: its compiler's process gets ready meanwhile
     plan = compiler.prepare(at, wanted, settings, structure)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
     if shared and not set(shared) <= set(wanted):

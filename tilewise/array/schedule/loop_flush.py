@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +19,18 @@ from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.ir.node import Node, numbered
 from tilewise.ir.order import strides_of
+from tilewise.later import later
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
 from tilewise.ops.periodic import MOVES, rolled
 from tilewise.ops.views import Window
-from tilewise.plan.roll import repeats
+
+if TYPE_CHECKING:
+    from tilewise.plan import roll
+else:
+    roll = later("tilewise.plan.roll")
 
 Place = tuple[int, ...]  # a code object's id (hashing code is slow) and the instruction in it; of its callers as well
 
@@ -258,7 +263,7 @@ def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
     if rolls is None:
         if len(_answers) >= MAX_ANSWERS:
             _answers.clear()
-        rolls = _answers[key] = repeats(graph, wanted, LONGEST)
+        rolls = _answers[key] = roll.repeats(graph, wanted, LONGEST)
     if rolls:
         head.longest = min(2 * head.longest, ROLLED) if head.alike < 2 else ROLLED
     return rolls

@@ -6,12 +6,19 @@ known: a step of a program on a torus has a third of the nodes, most of which no
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tilewise.array import force as forcing
 from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.ir.node import Node
+from tilewise.later import later
 from tilewise.ops.periodic import MOVES
-from tilewise.rewrite.periodic import NAMES, window_of
+
+if TYPE_CHECKING:
+    from tilewise.rewrite import periodic
+else:
+    periodic = later("tilewise.rewrite.periodic")
 
 
 def read_shifted(x: Node) -> Node:
@@ -20,9 +27,9 @@ def read_shifted(x: Node) -> Node:
         return x
     settings = current()
     plain = settings.engine is not None or settings.compare
-    if plain or not settings.rewrite or not settings.without.isdisjoint(NAMES):
+    if plain or not settings.rewrite or not settings.without.isdisjoint(periodic.NAMES):
         return x
-    made = window_of(x)
+    made = periodic.window_of(x)
     if made is None or made.inputs[0].inputs[0].value is None:  # of what is pending: when that is rewritten
         return x
     made.site = x.site

@@ -198,6 +198,12 @@ def _calling() -> Callable[[int | bytes, int | bytes], None]:
     return by_address(native("call helpers", build_call))
 
 
+def ask() -> None:
+    """Ask for what `prepare` makes, within `build.asking`."""
+    native("wait to be called", build_wait)
+    native("call helpers", build_call)
+
+
 def prepare() -> None:
     """Make the code here and now: a helper that could not would be gone, and who waits for it would wait for ever."""
     _waiting(), _calling()

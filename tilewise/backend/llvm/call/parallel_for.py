@@ -22,6 +22,7 @@ import numpy as np
 
 from tilewise.backend import threads
 from tilewise.backend.llvm.call.call_table import address, by_address
+from tilewise.backend.llvm.call.helpers import ask as ask_to_call
 from tilewise.backend.llvm.call.helpers import pause, prepare, together
 from tilewise.backend.llvm.compile.build import Native, native
 from tilewise.backend.llvm.emit.control import each, word, word_at
@@ -154,6 +155,12 @@ def build(name: str) -> Function:
 
     each(fn, "0", phases, "1", phase)
     return fn
+
+
+def ask() -> None:
+    """Ask for what `taking` needs, within `build.asking`."""
+    ask_to_call()
+    native("parts", build)
 
 
 @cache
