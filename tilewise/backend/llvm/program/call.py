@@ -97,8 +97,10 @@ class Native:
             if values[1] < layout.HEAP:
                 return self.results(room, which, args)[0]
             data, base, shape, strides = values[0], values[1], values[3:end], values[end:]
-            made = _copied(data, base, shape, strides, dtype)
-            return _owned(data, base, shape, strides, dtype, {}) if made is None else made
+            nbytes = _address(base + 8).value
+            if nbytes <= COPIED_BYTES and (made := _copied(data, base, shape, strides, dtype)) is not None:
+                return made
+            return np.ndarray(shape, dtype, _shown(base, nbytes), data - base - layout.HEAD if nbytes else 0, strides)
 
         return one
 
@@ -179,10 +181,15 @@ def _copied(data: int, base: int, shape: Any, strides: Any, dtype: Any) -> Any:
 
 def _owned(data: int, base: int, shape: Any, strides: Any, dtype: Any, several: dict[int, Any]) -> Any:
     """An array in the memory that the program has allocated."""
-    nbytes = int(ctypes.c_int64.from_address(base + 8).value)
+    nbytes = _address(base + 8).value
     if base not in several:
-        several[base] = memoryview(_Memory.from_address(base + layout.HEAD))[:nbytes]
+        several[base] = _shown(base, nbytes)
     return np.ndarray(shape, dtype, several[base], data - base - layout.HEAD if nbytes else 0, strides)
+
+
+def _shown(base: int, nbytes: int) -> memoryview:
+    """Memory that a program has allocated; it goes back when nobody looks at it any more."""
+    return memoryview(_Memory.from_address(base + layout.HEAD))[:nbytes]
 
 
 def _followed(pack: Callable[..., bytes], address: int) -> Callable[..., bytes]:

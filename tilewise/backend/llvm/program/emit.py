@@ -419,7 +419,7 @@ class Emitter:
 
 
 _CHEAP = frozenset(
-    "add subtract multiply minimum maximum negative absolute cast equal not_equal less less_equal greater "
+    "ones add subtract multiply minimum maximum negative absolute cast equal not_equal less less_equal greater "
     "greater_equal logical_and logical_or logical_not bitwise_and bitwise_or bitwise_xor invert where real imag".split()
 )
 
