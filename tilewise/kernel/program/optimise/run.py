@@ -8,6 +8,7 @@ from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
 from tilewise.kernel.program.optimise.bit_counts import bit_counts
 from tilewise.kernel.program.optimise.conditions import conditions
+from tilewise.kernel.program.optimise.fusion import fusion
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
@@ -23,6 +24,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "bit_counts": bit_counts,
     "hoist": hoist,
     "ranges": ranges,
+    "loop_fusion": fusion,
     "loop_order": reorder,
     "loop_threads": parallel,
     "private": private,
