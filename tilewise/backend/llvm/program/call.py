@@ -44,9 +44,11 @@ class _Memory(ctypes.c_char * (1 << 47)):  # type: ignore[misc]
 class Native:
     """A compiled program."""
 
-    def __init__(self, program: Program, host: Sequence[Host] = ()) -> None:
-        self.program = program
-        code: Any = build.native(("program", text(program), outline.LONG, outline.PART), self._make)
+    def __init__(self, program: Program, host: Sequence[Host] = (), *, optimistic: bool = True) -> None:
+        """optimistic: with code that has no loops for subscripts out of range, as far as it can go without."""
+        self.program, self.host, self.optimistic = program, host, optimistic
+        self.whole: Native | None = None  # with all loops, once it was needed
+        code: Any = build.native(("program", text(program), outline.LONG, outline.PART, optimistic), self._make)
         self._code = code  # which must live as long
         self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
         formats = ["Q" if p.array is not None else FORMAT[p.dtype] for p in program.params]
@@ -78,6 +80,8 @@ class Native:
 
     def direct(self) -> Direct:
         """How the code is called without a detour."""
+        if self.whole is not None:
+            return self.whole.direct()
         reads = [None if how is None else how.unpack_from for how in self._single]
         singles = [self.single_array(k) for k in range(len(self._returned))]
         first, at = _FIRST.unpack_from, 8 * layout.RESULTS
@@ -107,6 +111,10 @@ class Native:
     def outcome(self, room: Any, args: list[Any]) -> Outcome:
         """What a call has left in a room, which goes back."""
         status, which, written, *payload = _HEAD.unpack_from(room)
+        if status == layout.UNPROVED:
+            self._rooms.append(room)
+            self.whole = Native(self.program, self.host, optimistic=False)
+            return self.whole(args)
         values: Sequence[Any] = ()
         if status == layout.RETURNED:
             how = self._single[which]
@@ -115,7 +123,7 @@ class Native:
         return Outcome(status, which, bool(written), payload, values)
 
     def _make(self, name: str) -> Function:
-        return emitted(self.program, name)
+        return emitted(self.program, name, self.optimistic)
 
     def _numbers(self, dtypes: tuple[str, ...]) -> struct.Struct | None:
         """How results are read that are numbers alone."""
@@ -125,6 +133,8 @@ class Native:
 
     def __call__(self, args: list[Any]) -> Outcome:
         """args: ndarrays and numbers, in the order of the params."""
+        if self.whole is not None:
+            return self.whole(args)
         words = args.copy()
         for k in self._arrays:
             words[k] = id(args[k])
