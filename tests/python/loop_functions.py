@@ -512,3 +512,12 @@ def counted_ones(x, y, k):
         counts[n % 5] += n + 3 * ones + v - j
         counts[n] += m
     return counts, v, w, j
+
+
+def shifted(a, k):
+    s = 0.0
+    for i in range(len(a)):
+        s += a[i + k]
+    for i in range(len(a)):
+        a[i + k] = s
+    return s
