@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.walk import BLOCKS, arrays_used, expressions, mapped, names_read, statements
 
+LARGEST = 60  # expressions that stand for a name
 Place = Hashable  # of an array: equal ones have the same elements at the same subscripts
 
 
@@ -49,7 +50,14 @@ class Definitions:
         self._forms: dict[ir.Expr, ir.Expr] = {}
         self._places: dict[str, Place] = {}
         self._look(program.body)
-        self.values = {n: e for n, e in values.items() if self.counts[n] == 1 and self._lasting(e)}
+        self.values: dict[str, ir.Expr] = {}
+        sizes: dict[str, int] = {}  # of what stands for a name
+        for n, e in values.items():
+            sizes[n] = 1 + sum(sizes.get(x.name, 1) if isinstance(x, ir.Var) else 1 for x in expressions(ir.Set(n, e)))
+            if self.counts[n] == 1 and self._lasting(e) and sizes[n] <= LARGEST:
+                self.values[n] = e
+            else:
+                sizes[n] = 1
         self.made = {n: s for n, s in made.items() if self.counts[f"array {n}"] == 1}
         self.views = {
             n: s
