@@ -201,3 +201,17 @@ def test_random_nests(seed: int) -> None:
 def test_random_nests_find_a_wrong_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accesses, "independent", lambda program, loop: True)
     assert "1 thread," in nests.wrong(9) and "3 threads" in nests.wrong(13)
+
+
+def ones(x, n):
+    for v in x:
+        while v:
+            v &= v - 1
+            n += 1
+    return n
+
+
+def test_loops_that_count_ones_are_one_operation() -> None:
+    assert "loop:" not in text(program_of(ones, np.arange(5), 2))
+    with tw.config(without="bit_counts"):
+        assert "loop:" in text(program_of(ones, np.arange(5), 2))

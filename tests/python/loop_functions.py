@@ -489,3 +489,35 @@ def listed(a, x):
         t = [x] + [a[i]]
         u = v = [x] * 2
     return len(t), type(t).__name__, type(u).__name__, u is v
+
+
+def counted_ones(x, y, k):
+    counts = np.zeros(5, dtype=np.int64)
+    for i in range(len(x)):
+        v = x[i]
+        n = 0
+        while v:
+            n += 1
+            v &= v - 1
+        w, m = y[i], 2
+        while w > 0:
+            w &= w - 1
+            m += 1
+        j, ones = k - i, 0
+        while j > 0:
+            j &= j - 1
+            ones += 1
+        while w:  # counts nothing
+            w &= w - np.int64(1)
+        counts[n % 5] += n + 3 * ones + v - j
+        counts[n] += m
+    return counts, v, w, j
+
+
+def shifted(a, k):
+    s = 0.0
+    for i in range(len(a)):
+        s += a[i + k]
+    for i in range(len(a)):
+        a[i + k] = s
+    return s

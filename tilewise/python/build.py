@@ -213,6 +213,15 @@ class Builder:
         finally:
             self.block, self.kept = kept, known
 
+    @contextmanager
+    def rarely(self) -> Iterator[None]:
+        """Loops that are emitted inside hardly ever run."""
+        self.rare, kept = True, self.rare
+        try:
+            yield
+        finally:
+            self.rare = kept
+
     def fault(self, error: str, text: str, line: int) -> int:
         return self.faults.setdefault(Fault(error, text, line, *self.place), len(self.faults))
 

@@ -56,6 +56,61 @@ class Containers(Slices):
         self.scope.numbers[out] = "i" if which.startswith("len") else kind
         return lines
 
+    def dict_statement(self) -> list[str]:
+        """A dict or a set that is filled, asked and emptied in a loop."""
+        r = self.rng
+        name, out, at = self.fresh("d"), self.fresh("x"), self.fresh("k")
+        kind = r.choice("if")
+        self.scope.counters[at] = (0, 11)
+        key = r.choice((f"{at} % {r.randint(1, 5)}", f"int({self.number('i', 1)}) % 7", f"{at} * 0.5"))
+        key = f"({key}, {at} % 2)" if self.chance(0.25) else key
+        value = self.number(kind, 2)
+        del self.scope.counters[at]
+        zero = {"i": "0", "f": "0.0"}[kind]
+        lines = [f"{name} = {{}}", f"for {at} in range({r.randint(0, 12)}):"]
+        if self.chance(0.3):  # a set
+            lines[0] = f"{name} = set()"
+            lines += [f"    {r.choice((f'{name}.add({key})', f'{name}.discard({key})'))}" for _ in range(2)]
+            lines += [f"    if {key} not in {name}:", f"        {name}.add({key})"]
+            self.scope.numbers[out] = "i"
+            return [*lines, f"{out} = len({name})"]
+        ways = [
+            [f"    {name}[{key}] = {value}"],
+            [f"    {name}[{key}] = {name}.get({key}, {zero}) + {value}"],
+            [
+                f"    if {key} in {name}:",
+                f"        {name}[{key}] += 1",
+                "    else:",
+                f"        {name}[{key}] = {value}",
+            ],
+        ]
+        lines += r.choice(ways)
+        if self.chance(0.35):
+            lines += [f"    if {key} in {name} and {at} % 3 == 1:", f"        del {name}[{key}]"]
+        if self.chance(0.1):
+            lines += [f"    {name}.pop({key})"]
+        self.scope.numbers[out] = kind
+        total = [f"{out} = {zero}", f"for {at}{at} in {name}:", f"    {out} = {out} * 0.5 + {name}[{at}{at}]"]
+        self.scope.numbers[out] = "f"
+        return [*lines, *total, f"{out} = {out} + len({name})"]
+
+    def tuples_statement(self) -> list[str]:
+        """A list of tuples, of which some are taken away again, and a loop over it."""
+        r = self.rng
+        name, out, at = self.fresh("l"), self.fresh("x"), self.fresh("k")
+        self.scope.counters[at] = (0, 7)
+        first, second = self.number("i", 1), self.number("f", 1)
+        del self.scope.counters[at]
+        lines = [f"{name} = [({r.randint(-2, 5)}, 0.5)]", f"for {at} in range({r.randint(0, 8)}):"]
+        lines += [f"    {name}.append((int({first}) % 100, float({second})))"]
+        if self.chance(0.4):
+            lines += [f"    if len({name}) > {r.randint(1, 4)}:", f"        a{at}, b{at} = {name}.pop()"]
+        lines += [f"{out} = 0.0", f"for a{at}, b{at} in {name}:", f"    {out} = {out} - a{at} + b{at} * 0.25"]
+        if self.chance(0.3):
+            lines += [f"{out} = {out} + {name}[{r.randint(-3, 2)}][{r.randint(0, 1)}]"]
+        self.scope.numbers[out] = "f"
+        return lines
+
     def library_statement(self) -> list[str]:
         """Python's own functions of numbers, of lists and of generators."""
         r = self.rng

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.fuzz.loops.expressions import Expressions, kind_of
 
 REAL_CALLS = ("np.minimum", "np.maximum")
@@ -53,15 +55,17 @@ class Slices(Expressions):
         cuts = [self.slice_of(n, m) for n, m in zip(own[len(own) - len(shape) :], shape, strict=True)]
         return f"{name}[{', '.join(lead + cuts)}]"
 
-    def array_value(self, shape: tuple[int, ...], kind: str, depth: int = 2) -> str:
-        """An expression over parts of one shape."""
+    def array_value(self, shape: tuple[int, ...], kind: str, depth: int = 2, given: tuple[str, ...] = ()) -> str:
+        """An expression over parts of one shape; some of them are given."""
         r = self.rng
+        if given and (depth <= 0 or self.chance(0.2)) and self.chance(0.7):
+            return r.choice(given)
         names = [n for n in self.same_shape(shape) if kind == "f" or kind_of(self.scope.arrays[n][0]) in "ib"]
         if depth <= 0 or not names:
             if names and self.chance(0.8):
                 return self.part(r.choice(names), shape)
             return self.number(kind, 1)
-        a, b = self.array_value(shape, kind, depth - 1), self.array_value(shape, kind, depth - 1)
+        a, b = (self.array_value(shape, kind, depth - 1, given) for _ in range(2))
         pick = r.random()
         if pick < 0.7:
             return f"({a} {r.choice('+-*')} {b})"
@@ -101,6 +105,42 @@ class Slices(Expressions):
             kind = "f"
         target = self.part(name, tuple(map(min, shape, own[-rank:])))
         return [f"{target} {operator} {self.array_value(shape, kind)}"]
+
+    def slice_run(self, fresh: Callable[[str], str]) -> list[str]:
+        """Neighbouring statements over parts of one shape, which read what others write, and new arrays of it."""
+        r = self.rng
+        names = [n for n, (d, _) in self.scope.arrays.items() if kind_of(d) in "if"]
+        if not names:
+            return self.slice_statement()
+        first = r.choice(names)
+        own = self.scope.arrays[first][1]
+        rank = r.randint(1, len(own))
+        shape = tuple(r.randint(min(n, 1), n) for n in own[len(own) - rank :])
+        fits = [n for n in self.same_shape(shape) if n in names]
+        targets = [self.part(r.choice([first, *fits]), shape) for _ in range(r.randint(1, 3))]
+        given = list(targets)
+        lines: list[str] = []
+        for _ in range(r.randint(2, 5)):
+            target = r.choice(targets)
+            dtype = self.scope.arrays[target.partition("[")[0]][0]
+            kind = kind_of(dtype)
+            floats = any(kind_of(self.scope.arrays[g.partition("[")[0]][0]) == "f" for g in given)
+            value = self.array_value(shape, kind, 2, tuple(given) if kind == "f" or not floats else ())
+            if self.chance(0.06):  # another shape, or one that is repeated
+                value = self.part(first, tuple(r.choice((1, n, n + 1)) for n in shape))
+            if self.chance(0.35):
+                name = fresh("t")
+                self.scope.arrays[name] = ("float64" if kind == "f" else "int64", shape)
+                lines.append(f"{name} = {value} + np.zeros({shape}{'' if kind == 'f' else ', dtype=np.int64'})")
+                if value.startswith("(") and self.chance(0.8):
+                    lines[-1] = f"{name} = {value} * {r.choice(given)}"
+                given.append(name)
+            else:
+                lines.append(f"{target} {r.choices(('=', '+=', '-=', '*='), (6, 2, 1, 1))[0]} {value}")
+            if self.chance(0.08) and self.scope.numbers:
+                name = r.choice(list(self.scope.numbers))
+                lines.append(f"{name} = {self.number(self.scope.numbers[name], 1)}")
+        return lines
 
     def view_statement(self, fresh: str) -> list[str]:
         """A name for a part of an array, which shares its memory."""

@@ -130,6 +130,8 @@ class SourceFunction:
 
         def ended(args: tuple[Any, ...], room: Any) -> Any:
             outcome = code.native.outcome(room, list(args))
+            if code.native.whole is not None:
+                self.quick = self._quick(code)
             return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
 
         assert code.checks is not None

@@ -356,6 +356,7 @@ _SPECIAL: dict[str, Callable[[Op, list[Any]], Any]] = {
     "exact_float": lambda x, args: float(args[0]) if int(float(args[0])) == int(args[0]) else None,
     "beyond_float": lambda x, args: int(args[0]) - int(float(args[0])),
     "float_bits": lambda x, args: np.float64(args[0]).view(np.int64),
+    "ones": lambda x, args: bin(int(args[0]) & ((1 << 8 * args[0].itemsize) - 1)).count("1"),
     "float_square": _square,
     "natural": lambda x, args: None if args[0] < 0 else args[0],
     "nonzero": lambda x, args: None if args[0] == 0 else args[0],

@@ -51,15 +51,13 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
         v = elementwise.lazy(elementwise.materialised(lo, v, line))
         shared = []
     for r in shared:
-        rare, lo.b.rare = lo.b.rare, True
-        with lo.b.inside() as copying:
+        with lo.b.rarely(), lo.b.inside() as copying:
             t = Arr(lo.b.arrays[r][0], lo.b.arrays[r][1])
             copy = elementwise.allocated(lo, t, [Dim(r, k) for k in range(t.rank)], False, line)
             elementwise.fill(lo, copy, elementwise.lazy(Array(t, r)), True, line)
             shown = lo.b.views[r]
             lo.b.rename(r, copy.name)
             lo.b.views[r] = shown  # of the same lengths
-        lo.b.rare = rare
         lo.b.emit(If(both(_at_one_place(lo, target.name, r), negate(Apart(target.name, r))), tuple(copying)))
 
     def run(exact: bool) -> None:

@@ -186,10 +186,8 @@ def either(lo: Statements, conditions: Sequence[Expr], act: Callable[[bool], Non
         test = both(test, c)
     with lo.b.inside() as one:
         act(True)
-    rare, lo.b.rare = lo.b.rare, True
-    with lo.b.inside() as other:
+    with lo.b.rarely(), lo.b.inside() as other:
         act(False)
-    lo.b.rare = rare
     lo.b.emit(If(test, tuple(one), tuple(other)))
 
 

@@ -124,7 +124,8 @@ def grow_arrays(lo: Statements, arrays: list[tuple[str, str]], used: Expr, line:
         def copy(at: list[Any], name: str = name, dtype: str = dtype, more: Array = more) -> None:
             lo.b.emit(Store(more.name, (at[0],), element(name, dtype, [at[0]]), (-1,)))
 
-        elementwise.loops(lo, [used], copy, line)
+        with lo.b.rarely():
+            elementwise.loops(lo, [used], copy, line)
         lo.b.rename(name, more.name)
 
 

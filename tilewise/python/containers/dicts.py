@@ -44,6 +44,7 @@ from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import sequences
 
 ROOM = 8  # entries that a new dict has room for
+INLINED = 2  # lines of a program in which going through the table is part of the code
 SPARE = 2  # places of the table for each entry, at least
 MIXING = 0x9E3779B97F4A7C15  # an odd number without a pattern (2**64 over the golden ratio)
 
@@ -255,7 +256,14 @@ def _shape(t: Any) -> Any:
 
 
 def _written(lo: Statements, f: Any, args: list[Value], line: int) -> Scalar:
-    made = calls.of_written(lo, f, args, {}, SimpleNamespace(lineno=line, col_offset=0))
+    """A function of hashing.py: part of the code in the first lines that need it; elsewhere, or if rare, a call."""
+    node = SimpleNamespace(lineno=line, col_offset=0)
+    places = lo.functions.places.setdefault(f, {})
+    known = places.setdefault((lo.scope.prefix, line), len(places))
+    if known < INLINED and f not in (hashing.fill, hashing.squeeze):
+        made = calls.of_written(lo, f, args, {}, node)
+    else:
+        made = calls.of_shared(lo, f, args, node)
     return made if isinstance(made, Scalar) else arithmetic.constant(0)
 
 
@@ -409,7 +417,8 @@ def _new_table(lo: Statements, place: str, size: Expr, line: int) -> None:
     def free(at: list[Any]) -> None:
         lo.b.emit(Store(fresh.name, (at[0],), Const(INT, -1), (-1,)))
 
-    elementwise.loops(lo, [lo.b.held(size)], free, line)
+    with lo.b.rarely():
+        elementwise.loops(lo, [lo.b.held(size)], free, line)
     lo.b.rename(_table(place), fresh.name)
 
 

@@ -232,16 +232,32 @@ def of_function(lo: Statements, f: FunctionType, args: list[Value], options: dic
 
 def of_written(lo: Statements, f: Any, args: list[Value], options: dict[str, Value], node: Any) -> Value:
     """A call of a function of the library that is written in Python (written.py): a part of the line that calls it."""
-    tree = copy.deepcopy(tree_of(f))
-    for n in ast.walk(tree):
-        if isinstance(n, ast.expr | ast.stmt):  # places still tell calls apart
-            n.col_offset += (n.lineno << 8) + (node.col_offset << 20)
-            n.lineno = node.lineno
+    tree = _at_line(tree_of(f), node)
     defaults = tuple(map(arithmetic.constant, f.__defaults__ or ()))
     named: dict[str, Value] = {k: arithmetic.constant(v) for k, v in (f.__kwdefaults__ or {}).items()}
     scope = signatures.scope_of(f, tree)
     place = lo.scope.place
     return inlined(lo, tree, f, None, f.__name__, args, options, node, defaults, named, scope, place)
+
+
+def of_shared(lo: Statements, f: Any, args: list[Value], node: Any) -> Value:
+    """The same, but the function is one of the program's, which is there once for all calls of the same types."""
+    known = lo.functions.written
+    if f not in known:
+        known[f] = _at_line(tree_of(f), node)
+    tree = known[f]
+    given = dict(zip([a.arg for a in tree.args.args], args, strict=True))
+    return recursion.invoked(lo, tree, f, None, f.__name__, given, node, signatures.scope_of(f, tree))
+
+
+def _at_line(tree: Any, node: Any) -> Any:
+    """The tree of a function as a part of another line."""
+    tree = copy.deepcopy(tree)
+    for n in ast.walk(tree):
+        if isinstance(n, ast.expr | ast.stmt):  # places still tell calls apart
+            n.col_offset += (n.lineno << 8) + (node.col_offset << 20)
+            n.lineno = node.lineno
+    return tree
 
 
 def prefix_of(lo: Statements, node: Any) -> str:

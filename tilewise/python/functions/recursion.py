@@ -54,6 +54,8 @@ class Functions:
     recursive: set[ast.AST] = field(default_factory=set)
     inside: list[ast.AST] = field(default_factory=list)  # functions that are being lowered, the outermost first
     known: dict[Any, Function] = field(default_factory=dict)
+    written: dict[Any, ast.AST] = field(default_factory=dict)  # functions of the library that are called
+    places: dict[Any, dict[Any, int]] = field(default_factory=dict)  # of their calls, numbered as they were met
 
     @property
     def programs(self) -> list[ir.Program]:

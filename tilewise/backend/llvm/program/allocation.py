@@ -47,6 +47,13 @@ no:
 }"""
 
 
+_LET_GO = """define internal void @let_go(i64 %base) noinline {
+entry:
+  call void @hold(i64 %base, i64 -1)
+  ret void
+}"""
+
+
 def count(em: Emitter, base: Val, by: int) -> None:
     """One more holder of memory, or one less."""
     em.fn.declares.add("declare void @free(ptr)")
@@ -203,9 +210,8 @@ no:
 
 
 def release_all(em: Emitter) -> None:
-    """What variables and places of allocation hold is let go."""
-    for place in (*em.kept.values(), *em.spares.values()):
-        count(em, em.word(place), -1)
+    """What variables and places of allocation hold is let go, by calls: copies of the code would be much of it."""
+    places = [*em.kept.values(), *em.spares.values()]
     for name, slots in em.arrays.items():
         roots = em.p.arrays[name].roots
         if (
@@ -213,4 +219,8 @@ def release_all(em: Emitter) -> None:
             and name not in em.scopes.params
             and any(r not in em.scopes.params and r != "arguments" for r in roots)
         ):
-            count(em, em.word(slots.base), -1)
+            places.append(slots.base)
+    for place in places:
+        em.fn.declares.add("declare void @free(ptr)")
+        em.fn.helpers["hold"], em.fn.helpers["let_go"] = _HOLD, _LET_GO
+        em.fn.do(f"call void @let_go({em.word(place).text})")

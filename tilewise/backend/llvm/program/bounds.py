@@ -3,6 +3,9 @@
 Before a loop it is worked out where each subscript inside can go, by intervals at run time: of numbers that the loop
 does not change, and of the variables of the loops inside. If all of these are in range, the loop runs without their
 checks, and may become vectors; if not, it runs as it is written, and fails at the right iteration.
+
+Hardly any call comes to the second form. So where nothing of the caller's was written before, a first code has none:
+it ends, and code with all forms is made and runs the call from the start (call.py).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.program import parallel_loop
+from tilewise.backend.llvm.program import layout, parallel_loop
 from tilewise.backend.llvm.program.loop_ranges import Changed, Fact, Ranges, changed_by, parts_of
 from tilewise.kernel.program.ir import (
     INT,
@@ -101,7 +104,7 @@ class Bounds:
                 self._fast(s, start, stop, step)
             return
         good, known = found
-        fn = em.fn
+        fn, ends = em.fn, em.optimistic and not em.touched and not em.within
         fast, slow, after = fn.fresh("fast"), fn.fresh("slow"), fn.fresh("both")
         labels = dict(em.labels)
         fn.do(f"br i1 {good.name}, label %{fast}, label %{slow}")
@@ -115,11 +118,15 @@ class Bounds:
         em.jump(after)
         fn.label(slow)
         em.labels = dict(labels)
-        self.checked += 1
-        em.for_(s, start, stop, step)
-        self.checked -= 1
+        if ends:
+            fn.do(f"store i64 {layout.UNPROVED}, ptr {em.out(layout.STATUS)}")
+            em.jump(em.exit)
+        else:
+            self.checked += 1
+            em.for_(s, start, stop, step)
+            self.checked -= 1
+            em.jump(after)
         em.labels = labels
-        em.jump(after)
         fn.label(after)
 
     def _fast(self, s: For, start: Val, stop: Val, step: Val) -> None:

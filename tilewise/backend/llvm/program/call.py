@@ -45,9 +45,11 @@ class _Memory(ctypes.c_char * (1 << 47)):  # type: ignore[misc]
 class Native:
     """A compiled program."""
 
-    def __init__(self, program: Program, host: Sequence[Host] = ()) -> None:
-        self.program = program
-        code: Any = build.native(("program", text(program), outline.LONG, outline.PART), self._make)
+    def __init__(self, program: Program, host: Sequence[Host] = (), *, optimistic: bool = True) -> None:
+        """optimistic: with code that has no loops for subscripts out of range, as far as it can go without."""
+        self.program, self.host, self.optimistic = program, host, optimistic
+        self.whole: Native | None = None  # with all loops, once it was needed
+        code: Any = build.native(("program", text(program), outline.LONG, outline.PART, optimistic), self._make)
         self._code = code  # which must live as long
         self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
         formats = ["Q" if p.array is not None else FORMAT[p.dtype] for p in program.params]
@@ -81,6 +83,8 @@ class Native:
 
     def direct(self) -> Direct:
         """How the code is called without a detour."""
+        if self.whole is not None:
+            return self.whole.direct()
         reads = [None if how is None else how.unpack_from for how in self._single]
         singles = [self.single_array(k) for k in range(len(self._returned))]
         first, at = _FIRST.unpack_from, 8 * layout.RESULTS
@@ -100,14 +104,20 @@ class Native:
             if values[1] < layout.HEAP:
                 return self.results(room, which, args)[0]
             data, base, shape, strides = values[0], values[1], values[3:end], values[end:]
-            made = _copied(data, base, shape, strides, dtype)
-            return _owned(data, base, shape, strides, dtype, {}) if made is None else made
+            nbytes = _address(base + 8).value
+            if nbytes <= COPIED_BYTES and (made := _copied(data, base, shape, strides, dtype)) is not None:
+                return made
+            return np.ndarray(shape, dtype, _shown(base, nbytes), data - base - layout.HEAD if nbytes else 0, strides)
 
         return one
 
     def outcome(self, room: Any, args: list[Any]) -> Outcome:
         """What a call has left in a room, which goes back."""
         status, which, written, *payload = _HEAD.unpack_from(room)
+        if status == layout.UNPROVED:
+            self._rooms.append(room)
+            self.whole = Native(self.program, self.host, optimistic=False)
+            return self.whole(args)
         values: Sequence[Any] = ()
         if status == layout.RETURNED:
             how = self._single[which]
@@ -116,7 +126,7 @@ class Native:
         return Outcome(status, which, bool(written), payload, values)
 
     def _make(self, name: str) -> Function:
-        return emitted(self.program, name)
+        return emitted(self.program, name, self.optimistic)
 
     def _numbers(self, dtypes: tuple[str, ...]) -> struct.Struct | None:
         """How results are read that are numbers alone."""
@@ -126,6 +136,8 @@ class Native:
 
     def __call__(self, args: list[Any]) -> Outcome:
         """args: ndarrays and numbers, in the order of the params."""
+        if self.whole is not None:
+            return self.whole(args)
         words = args.copy()
         for k in self._arrays:
             words[k] = id(args[k])
@@ -182,10 +194,15 @@ def _copied(data: int, base: int, shape: Any, strides: Any, dtype: Any) -> Any:
 
 def _owned(data: int, base: int, shape: Any, strides: Any, dtype: Any, several: dict[int, Any]) -> Any:
     """An array in the memory that the program has allocated."""
-    nbytes = int(ctypes.c_int64.from_address(base + 8).value)
+    nbytes = _address(base + 8).value
     if base not in several:
-        several[base] = memoryview(_Memory.from_address(base + layout.HEAD))[:nbytes]
+        several[base] = _shown(base, nbytes)
     return np.ndarray(shape, dtype, several[base], data - base - layout.HEAD if nbytes else 0, strides)
+
+
+def _shown(base: int, nbytes: int) -> memoryview:
+    """Memory that a program has allocated; it goes back when nobody looks at it any more."""
+    return memoryview(_Memory.from_address(base + layout.HEAD))[:nbytes]
 
 
 def _followed(pack: Callable[..., bytes], address: int) -> Callable[..., bytes]:

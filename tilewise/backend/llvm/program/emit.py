@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import (
@@ -75,19 +73,21 @@ class Slots:
     strides: tuple[str, ...]
 
 
-def emitted(program: Program, name: str) -> Function:
-    """The function of a program."""
-    return Emitter(program, name).run()
+def emitted(program: Program, name: str, optimistic: bool = False) -> Function:
+    """The function of a program; `optimistic`: it may end as unproved, where nothing was written (bounds.py)."""
+    return Emitter(program, name, optimistic=optimistic).run()
 
 
 class Emitter:
-    def __init__(self, program: Program, name: str, main: Emitter | None = None) -> None:
+    def __init__(self, program: Program, name: str, main: Emitter | None = None, *, optimistic: bool = False) -> None:
         """main: the emitter of the program whose function this is."""
         self.p, self.main = program, main
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
         self.frame = outline.frame_of(program)
         self.long = self.frame is not None  # in several functions
+        self.optimistic = optimistic and main is None and not self.long
+        self.touched = False  # something outside of the program may have been changed by now
         if self.frame is not None:
             self.uses = outline.uses(program)
             self.frame_at = self.fn.hoist(f"alloca [{self.frame.words} x i64], align 16")
@@ -239,8 +239,6 @@ class Emitter:
         test = self.e(x.test)
         if self.cheap(x.yes) and self.cheap(x.no):
             yes, no = self.e(x.yes), self.e(x.no)
-            if x.dtype == "bool":
-                return test.select(yes, no)
             return test.select(yes, no)
         fn = self.fn
         one, other, after = fn.fresh("yes"), fn.fresh("no"), fn.fresh("after")
@@ -283,6 +281,15 @@ class Emitter:
     def statement(self, s: Stmt) -> None:
         self._statement(s)
         elements.changed(self, s)
+        self.note_touched(s)
+
+    def note_touched(self, s: Stmt) -> None:
+        """From here on, what a statement changes outside of the program may have been changed."""
+        if self.optimistic and not self.touched:
+            self.touched = any(
+                isinstance(x, HostCall | Invoke) or (isinstance(x, Store | Product) and self.scopes.outside(x.array))
+                for x in statements((s,))
+            )
 
     def _statement(self, s: Stmt) -> None:
         fn = self.fn
@@ -342,6 +349,7 @@ class Emitter:
 
     def loop(self, s: Loop) -> None:
         head = self.fn.fresh("loop")
+        self.note_touched(s)
         self.jump(head)
         self.fn.label(head)
         copies = poll.COPIES if self.nested and poll.light(s) else 1
@@ -370,6 +378,7 @@ class Emitter:
 
     def _counted(self, s: For, first: Val, end: Val, by: int, here: Callable[[Val], Val]) -> None:
         fn = self.fn
+        self.note_touched(s)
         counter = fn.hoist("alloca i64")
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         self.put(counter, first)
@@ -417,7 +426,7 @@ class Emitter:
 
 
 _CHEAP = frozenset(
-    "add subtract multiply minimum maximum negative absolute cast equal not_equal less less_equal greater "
+    "ones add subtract multiply minimum maximum negative absolute cast equal not_equal less less_equal greater "
     "greater_equal logical_and logical_or logical_not bitwise_and bitwise_or bitwise_xor invert where real imag".split()
 )
 
@@ -431,6 +440,3 @@ def _halves(x: Op) -> bool:
 
 def _type(dtype: str) -> str:
     return vtype(scalar.IR_TYPE[dtype], 1)
-
-
-_ = np

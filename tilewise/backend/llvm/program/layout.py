@@ -10,7 +10,7 @@ from __future__ import annotations
 
 STATUS, WHICH, WRITTEN, PAYLOAD = 0, 1, 2, 3  # words of the second block
 POLL, CLAIM, RELEASE, WORTH, BLAS, TEAM, RESULTS = 16, 17, 18, 19, 20, 24, 25
-RETURNED, FAILED, MISSED, INTERRUPTED = range(4)  # statuses
+RETURNED, FAILED, MISSED, INTERRUPTED, UNPROVED = range(5)  # statuses
 PAYLOADS = POLL - PAYLOAD
 HEAD = 64
 # Words beside the arguments: whom to call for Python's functions; of recursions, calls left and the first frame.

@@ -121,6 +121,11 @@ def _float_bits(a: Val) -> Made:
     return a.bits(), None
 
 
+def _ones(a: Val) -> Made:
+    made = a.intrinsic("ctpop")
+    return made if made.ty == "i64" else made.convert("zext", "i64"), None
+
+
 def _nonzero(a: Val) -> Made:
     return a, a.cmp("eq", 0)
 
@@ -230,6 +235,7 @@ SPECIAL: dict[str, Callable[..., Made]] = {
     "float_square": _square,
     "beyond_float": _beyond_float,
     "float_bits": _float_bits,
+    "ones": _ones,
     "natural": _natural,
     "nonzero": _nonzero,
     "subscript": _subscript,

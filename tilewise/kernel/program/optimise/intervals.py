@@ -266,7 +266,7 @@ def _shifted(a: Interval, b: Interval) -> Interval:
 def _operation(e: ir.Op, args: list[Interval], st: State) -> Interval:
     """Before it is cut to what the dtype can be."""
     fn = e.fn
-    if fn in ("cast", "natural", "nonzero", "absolute", "negative") or fn.startswith("fit:"):
+    if fn in ("cast", "natural", "nonzero", "ones", "absolute", "negative") or fn.startswith("fit:"):
         return _of_one(e, args[0], st)
     if e.dtype != ir.INT or len(args) != 2 or any(x.dtype != ir.INT for x in e.args):
         return ENDS.get(e.dtype, ANY)
@@ -306,8 +306,8 @@ def _of_one(e: ir.Op, a: Interval, st: State) -> Interval:
         return a if fits else known
     if e.fn == "natural":
         return max(a[0], 0), max(a[1], 0)
-    if e.fn == "nonzero":
-        return a
+    if e.fn in ("nonzero", "ones"):
+        return a if e.fn == "nonzero" else (0, 64)
     if e.dtype != ir.INT or e.args[0].dtype != ir.INT or a[0] == LEAST:
         return known
     if e.fn == "absolute":

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection
 
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise.bit_counts import bit_counts
 from tilewise.kernel.program.optimise.conditions import conditions
+from tilewise.kernel.program.optimise.fusion import fusion
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
@@ -19,8 +21,10 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "unify": unify,
     "inline": inline,
     "conditions": conditions,
+    "bit_counts": bit_counts,
     "hoist": hoist,
     "ranges": ranges,
+    "loop_fusion": fusion,
     "loop_order": reorder,
     "loop_threads": parallel,
     "private": private,

@@ -1,0 +1,37 @@
+"""Code without loops for subscripts out of range, and the code that follows where these are met."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tests.python import loop_functions as f
+from tests.python.conftest import ended, same
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Any:
+    return tw.jit(f.shifted, strict=True)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2, -3, 0, -9, 1, 0])
+def test_calls_in_any_order_are_pythons(compiled: Any, k: int) -> None:
+    for _ in range(2):  # the second one takes the short way
+        ours, theirs = np.arange(1.0, 5.0), np.arange(1.0, 5.0)
+        assert same(ended(compiled, (ours, k)), ended(f.shifted, (theirs, k)))
+        assert same(ours, theirs)
+
+
+def test_the_second_code_is_made_once_and_when_it_is_needed() -> None:
+    source = tw.jit(f.shifted, strict=True)
+    x = np.arange(4.0)
+    source(x, 0)
+    native = source._source._last.native
+    assert native.whole is None
+    with pytest.raises(IndexError):
+        source(x, 1)
+    made = native.whole
+    assert made is not None
+    source(x, -1)
+    assert native.whole is made
