@@ -489,3 +489,9 @@ def listed(a, x):
         t = [x] + [a[i]]
         u = v = [x] * 2
     return len(t), type(t).__name__, type(u).__name__, u is v
+
+
+def counted_cells(table, a, b):
+    for r in range(len(a)):
+        table[1, a[r], b[r]] += 1
+    return table

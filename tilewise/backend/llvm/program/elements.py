@@ -78,7 +78,9 @@ def _checked(
         if isinstance(i, Const):
             em.fail_if(at.cmp("uge", n), faults[axis], (em.e(i), n))
             continue
-        from_end = at.make(f"select i1 {at.cmp('slt', 0).name}, {(at + n).text}, {at.text}")
+        from_end = at + n
+        if len(doubtful) > 1:  # this one may be a number below n
+            from_end = at.make(f"select i1 {at.cmp('slt', 0).name}, {from_end.text}, {at.text}")
         em.fail_if(from_end.cmp("uge", n), faults[axis], (at, n))
         wrapped[axis] = from_end
     there = fn.block
