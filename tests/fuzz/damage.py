@@ -1,4 +1,4 @@
-"""Random damage of stores and checkpoints: refused by name, or without effect. In: a seed. Out: what went wrong, if any.
+"""Random damage of stores and checkpoints: refused by name, or without effect. In: a seed. Out: what went wrong.
 
     python -m tests.fuzz.damage [--cases 300] [--seed 0]
 
