@@ -35,6 +35,7 @@ fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz.loops --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz.parfor --cases 20000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz.parfor.running --cases 1000 --seed $$(date +%s)
+	$(BIN)/python -m tests.fuzz.damage --cases 1000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "(hypothesis or quick_code) and not soak" --hypothesis-profile=soak

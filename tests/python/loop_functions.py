@@ -521,3 +521,9 @@ def shifted(a, k):
     for i in range(len(a)):
         a[i + k] = s
     return s
+
+
+def counted_cells(table, a, b):
+    for r in range(len(a)):
+        table[1, a[r], b[r]] += 1
+    return table

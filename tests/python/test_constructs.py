@@ -108,6 +108,20 @@ def test_exceptions_have_the_line_and_leave_arrays_as_python_does(agree: Any, ro
     assert agree(*row)[0] != "returned"
 
 
+BEYOND = [4, -5, 99, -99, -(2**63), 2**63 - 1]
+
+
+@pytest.mark.parametrize("agree", ["native"], indirect=True)
+def test_several_subscripts_of_an_element_are_checked_in_order(agree: Any) -> None:
+    good = np.array([0, 3, -1, -4])
+    table = np.zeros((2, 4, 4))
+    assert agree(f.counted_cells, table, good, good[::-1].copy())[0] == "returned"
+    for wrong in BEYOND:
+        with_wrong, again = np.append(good, wrong), np.append(good, -1)
+        for a, b in ((with_wrong, again), (again, with_wrong), (with_wrong, with_wrong[::-1].copy())):
+            assert agree(f.counted_cells, table, a, b)[0] == "IndexError"
+
+
 NOT_NUMBERS: list[tuple[Any, ...]] = [
     (f.greatest, None),
     (f.greatest, (1, 2)),

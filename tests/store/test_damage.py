@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 
 import tilewise as tw
+from tests.fuzz.damage import KINDS, wrong
 from tilewise.store.formats import kinds
 
 DATA = np.random.default_rng(1).normal(size=(60, 31))
@@ -287,3 +288,12 @@ def test_damaged_files_are_refused_by_name(
     with pytest.raises(tw.StoreError, match=name.replace(".", r"\.")):
         found = opened(tmp_path / name)
         np.asarray(found["x"] if isinstance(found, dict) else found)
+
+
+FOUND = [("sharded.zarr", 53), ("sharded.zarr", 143), ("chunked.h5", 1020)]  # by `python -m tests.fuzz.damage`
+
+
+def test_random_damage_is_refused_by_name_or_without_effect(tmp_path: Path) -> None:
+    for k, (name, seed) in enumerate([*FOUND, *((name, 7) for name in KINDS)]):
+        (tmp_path / str(k)).mkdir()
+        assert wrong(seed, name, tmp_path / str(k)) is None

@@ -193,3 +193,80 @@ APART_ROWS = [
         setup=THINGS,
     ),
 ]
+
+LISTS = """
+K = []; also = K; held = [K]; class_of = type(K); it = iter(L); append = L.append
+class Own(list): pass
+own = Own()
+def length(): return len(L)
+def reads(x): return len(x)
+"""
+APPENDED_ROWS = [
+    *yes(
+        *(
+            body(line)
+            for line in (
+                "L.append(i)",
+                "L.append(pure(i))\nK.append((i, B[i]))",
+                "if B[i] > 3:\n    L.append(i)",
+                "for j in range(i): L.append(j)",
+                "L.append(i)\nalso.append(1)\nK.append(2)",
+                "mine = L\nmine.append(i)",
+                "q = []\nfor j in range(3): q.append(j)\nL.append(q)",
+                "try:\n    L.append(1 / i)\nexcept ZeroDivisionError:\n    pass",
+                "L.append(B[i : i + 2])\nA[i] = 1",
+                "L.append(A[i])\nA[i] = 1",
+                "held.append(i)\nA[i] = len(K)",
+            )
+        ),
+        "for i in parfor(range(len(L))):\n    L.append(i)",
+        setup=LISTS,
+    ),
+    *no(
+        *(
+            body(line)
+            for line in (
+                "L.append(len(L))",
+                "L.append(L)",
+                "L.append(K)\nK.append(1)",
+                "L.append(length())",
+                "L.append(i)\nA[i] = length()",
+                "L.append(i)\nA[i] = reads(L)",
+                "if L: A[i] = 1\nL.append(i)",
+                "L.append(i)\nL[0] = 1",
+                "L.append(i)\nA[i] = L[0]",
+                "L.append(i)\nA[i] = L is K",
+                "L.append(i)\nd['a'] = L",
+                "L.append(i)\nL.sort()",
+                "L.append(i)\nL.extend([1])",
+                "L.append(i)\nlist.append(L, 1)",
+                "L.append(i)\nL += [1]",
+                "L.append(i)\nL = []",
+                "L.append(i)\nif i == 5: L = K",
+                "L.append(i)\nfor v in L: A[i] = v",
+                "L.append(i)\nA[i] = 3 in L",
+                "L.append(i)\nq = lambda: L[0]\nA[i] = q()",
+                "L.append(i)\nA[i] = f'{L}' == ''",
+                "L.append(i)\nif i == 3: break",
+                "L.append(i)\nappend(1)",
+                "L.append(next(it))",
+                "K.append(i)\nA[i] = len(also)",
+                "K.append(i)\nA[i] = len(held[0])",
+                "held[0].append(i)",
+                "(L if i % 2 else K).append(i)",
+                "mine = L if i % 2 else K\nmine.append(i)",
+                "mine = L\nmine.append(i)\nA[i] = len(L)",
+                "while len(L) < 50: L.append(i)",
+                "L.append(A[i - 1])\nA[i] = 1",
+                "L.append(A)\nA[i] = 1",
+                "L.append(rng.normal())",
+                "L.append(*[i])",
+                "own.append(i)",
+            )
+        ),
+        "for x in parfor(L):\n    L.append(x)",
+        "for i, x in parfor(enumerate(L)):\n    L.append(x)",
+        "for i, x in parfor(zip(range(9), L)):\n    L.append(x)",
+        setup=LISTS,
+    ),
+]

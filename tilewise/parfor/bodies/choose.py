@@ -16,7 +16,7 @@ from tilewise.parfor.bodies.arrays.axes import NotArrays
 from tilewise.parfor.bodies.arrays.trace import Expression, expression
 from tilewise.parfor.bodies.arrays.traced import ELEMENT_SECONDS
 from tilewise.parfor.bodies.effort import seconds_of
-from tilewise.parfor.bodies.native import TASKS_PER_WORKER, NativeJob, NotNative, native_job
+from tilewise.parfor.bodies.native import LARGE_TASKS_PER_WORKER, NativeJob, NotNative, native_job
 from tilewise.parfor.job import Job
 from tilewise.parfor.options import Options
 from tilewise.parfor.partition import partition
@@ -82,8 +82,9 @@ def chosen(
         return Way("python", "; ".join([*why, f"not native: {error}"]), no_arrays=no_arrays)
     if not free:
         return Way("native", "; ".join(why), native, no_arrays=no_arrays)
-    native = replace(native, tasks=partition(count, job.workers * TASKS_PER_WORKER, "static"))
-    return Way("native", "; ".join(why), native, partition="static", no_arrays=no_arrays)
+    most = -(-count // (job.workers * LARGE_TASKS_PER_WORKER))
+    native = replace(native, tasks=partition(count, job.workers, "factoring_cmax", most))
+    return Way("native", "; ".join(why), native, partition="factoring_cmax", no_arrays=no_arrays)
 
 
 def _elements(walk: Statements) -> float:

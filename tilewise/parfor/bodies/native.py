@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tilewise.api.functions.call_cache import MISSED
 from tilewise.api.functions.source_call import SourceFunction
 from tilewise.array.arithmetic import strict_errors
 from tilewise.config import current
@@ -30,7 +31,7 @@ from tilewise.parfor.walk.names import is_parfor
 from tilewise.python.functions.source import keep_tree
 from tilewise.python.refuse import Refused
 
-TASKS_PER_WORKER = 64  # between two tasks threads look whether they are to stop
+LARGE_TASKS_PER_WORKER = 8  # at most this part of a worker's iterations is one task; later ones are smaller
 FIRST, LAST, ELEMENTS = "_tw_first", "_tw_last", "_tw_elements"
 
 _compiled: WeakKeyDictionary[LoopSource, dict[Any, SourceFunction]] = WeakKeyDictionary()
@@ -125,7 +126,11 @@ class NativeJob(Job):
     def run_range(self, first: int, last: int, more: Mapping[str, Any]) -> dict[str, Any]:
         """Run iterations from one to before another."""
         given = {**self.names, **more}
-        found = self.code.call((first, last, *self.over, *(given[n] for n in self.parameters)), {})
+        args = (first, last, *self.over, *(given[n] for n in self.parameters))
+        quick = self.code.quick
+        found = MISSED if quick is None else quick(args)
+        if found is MISSED:
+            found = self.code.call(args, {})
         return {**more, **dict(zip(self.returned, found, strict=True))}  # summed arrays are in `more`
 
     def plain(self) -> Job:

@@ -30,12 +30,24 @@ def open_hdf5(path: Any, name: str | None = None) -> Source | dict[str, Source]:
     at = files.full_path(path)
     stamp = files.stamp(at)
     with files.explained(at, "read"), _opened(at) as file:
-        if name is not None:
-            found = file.get(name)
-            if not isinstance(found, h5py.Dataset):
-                raise StoreError(message(f"{at} has no dataset {name!r}", cure=f"It has {_names(file)}"))
-            return source_of(found, at, stamp)
-        return {k: source_of(file[k], at, stamp) for k in _names(file)}
+        try:
+            return _sources(file, at, name, stamp)
+        except StoreError:
+            raise
+        except (*BROKEN, TypeError) as error:
+            if isinstance(error, OSError) and error.errno:
+                raise
+            raise damaged(at, error) from None
+
+
+def _sources(file: Any, path: str, name: str | None, stamp: files.Stamp) -> Source | dict[str, Source]:
+    """The dataset of a name, or all of a file."""
+    if name is not None:
+        found = file.get(name)
+        if not isinstance(found, h5py.Dataset):
+            raise StoreError(message(f"{path} has no dataset {name!r}", cure=f"It has {_names(file)}"))
+        return source_of(found, path, stamp)
+    return {k: source_of(file[k], path, stamp) for k in _names(file)}
 
 
 def _opened(path: str, mode: str = "r") -> Any:

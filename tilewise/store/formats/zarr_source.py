@@ -30,6 +30,7 @@ from tilewise.store.formats.zarr_chunks import decoder
 COMPLETE = "tilewise_complete"  # an attribute: every chunk was written, so that one that is missing was lost
 URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 BROKEN = (ValueError, RuntimeError, KeyError, zipfile.BadZipFile, EOFError)  # what decoders say of damaged bytes
+UNREADABLE = (OSError, *BROKEN, TypeError, AttributeError, LookupError, ArithmeticError)  # of damaged metadata
 
 
 class Options(dict[str, Any]):
@@ -137,7 +138,7 @@ class ZarrSource(Source):
         """The array, opened in this process."""
         try:
             return zarr.open_array(self.place.store(), path=self.place.name, mode="r")
-        except (OSError, *BROKEN) as error:
+        except UNREADABLE as error:
             raise self.place.explain(error) from None
 
     def _state(self) -> Any:
@@ -270,13 +271,13 @@ def open_zarr(
         files.stamp(place.path)  # whether it is there
     try:
         node = zarr.open(place.store(), path=place.name, mode="r")
-    except (OSError, *BROKEN) as error:
+        if isinstance(node, zarr.Array):
+            return ZarrSource(place)
+        inside = [k for k, v in node.members(max_depth=None) if isinstance(v, zarr.Array)]
+        prefix = f"{place.name}/" if place.name else ""
+        return {k: ZarrSource(Place(path, prefix + k, options)) for k in sorted(inside)}
+    except UNREADABLE as error:
         raise place.explain(error) from None
-    if isinstance(node, zarr.Array):
-        return ZarrSource(place)
-    inside = [k for k, v in node.members(max_depth=None) if isinstance(v, zarr.Array)]
-    prefix = f"{place.name}/" if place.name else ""
-    return {k: ZarrSource(Place(path, prefix + k, options)) for k in sorted(inside)}
 
 
 def opened_by_user(array: Any) -> Source | None:

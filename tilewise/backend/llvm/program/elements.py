@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tilewise.backend.llvm.emit.text import COMPLEX, Val, pair
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import memory
@@ -41,63 +43,82 @@ def _reads(e: Expr, name: str) -> bool:
 
 
 def _indices(em: Emitter, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> list[Val]:
-    made = []
+    made: list[Val] = []
+    doubtful: dict[int, Val] = {}  # axes whose subscripts are checked where they stand, with their lengths
     for axis, (i, fault) in enumerate(zip(index, faults, strict=True)):
         at, length = em.e(i), em.arrays[array].dims[axis]
         negative = isinstance(i, Const) and i.value < 0
         if fault >= 0 and not em.bounds.proved(array, axis, i):
-            n = em.word(length)
-            if isinstance(i, Const):
-                whole = at + n if negative else at
-                em.fail_if(whole.cmp("uge", n), fault, (at, n))
-                at = whole
-            else:
-                at = _checked(em, at, n, fault)
+            doubtful[axis] = em.word(length)
+            at = at + doubtful[axis] if negative else at
         elif fault >= 0 and negative:
             at = at + em.word(length)
         made.append(at)
-    return made
+    return _checked(em, made, doubtful, index, faults) if doubtful else made
 
 
-def _checked(em: Emitter, at: Val, n: Val, fault: int) -> Val:
-    """A subscript in range. That it is negative is looked at only where it is no number below n: mostly it is one."""
+def _checked(
+    em: Emitter, made: list[Val], doubtful: dict[int, Val], index: tuple[Expr, ...], faults: tuple[int, ...]
+) -> list[Val]:
+    """Subscripts in range, by one branch. Which are negative is looked at only where not all are numbers below n."""
     fn = em.fn
-    good, look, wrong = fn.fresh("good"), fn.fresh("look"), fn.fresh("wrong")
-    fn.do(f"br i1 {at.cmp('uge', n).name}, label %{look}, label %{good}, !prof !{em.scopes.unlikely}")
+    good, look = fn.fresh("good"), fn.fresh("look")
+    beyond = None
+    for axis, n in doubtful.items():
+        over = made[axis].cmp("uge", n)
+        beyond = over if beyond is None else beyond | over
+    assert beyond is not None
+    fn.do(f"br i1 {beyond.name}, label %{look}, label %{good}, !prof !{em.scopes.unlikely}")
     here = fn.block
     kept, fn.lines = fn.lines, []
     fn.label(look)
-    from_end = at + n
-    fn.do(f"br i1 {from_end.cmp('uge', n).name}, label %{wrong}, label %{good}")
-    fn.label(wrong)
-    em.fail(fault, (at, n))
+    wrapped = {}
+    for axis, n in doubtful.items():
+        at, i = made[axis], index[axis]
+        if isinstance(i, Const):
+            em.fail_if(at.cmp("uge", n), faults[axis], (em.e(i), n))
+            continue
+        from_end = at + n
+        if len(doubtful) > 1:  # this one may be a number below n
+            from_end = at.make(f"select i1 {at.cmp('slt', 0).name}, {from_end.text}, {at.text}")
+        em.fail_if(from_end.cmp("uge", n), faults[axis], (at, n))
+        wrapped[axis] = from_end
+    there = fn.block
+    fn.do(f"br label %{good}")
     em.late.append(fn.lines)
     fn.lines = kept
     fn.label(good)
-    return at.make(f"phi i64 [ {at.name}, %{here} ], [ {from_end.name}, %{look} ]")
+    for axis, from_end in wrapped.items():
+        at = made[axis]
+        made[axis] = at.make(f"phi i64 [ {at.name}, %{here} ], [ {from_end.name}, %{there} ]")
+    return made
 
 
 def _address(em: Emitter, array: str, at: list[Val]) -> str:
+    """The address of an element. Each subscript has a term of its own, so that those that stay can leave a loop."""
     fn, a, slots = em.fn, em.p.arrays[array], em.arrays[array]
     data = fn.let(f"load ptr, ptr {slots.data}")
     if not at:
         return data
     ty = memory.STORED[a.dtype]
-    if a.dense:
-        flat = at[0]
-        for axis in range(1, a.rank):
-            n = em.word(slots.dims[axis])
-            flat = flat.make(f"mul nsw {flat.text}, {n.name}")
-            flat = flat.make(f"add nsw {flat.text}, {at[axis].name}")
-        return fn.let(f"getelementptr inbounds {ty}, ptr {data}, {flat.text}")
     last = a.rank - 1
-    for axis in range(last if a.unit else a.rank):
-        s = em.word(slots.strides[axis])
+    for axis in range(last if a.dense or a.unit else a.rank):
+        s = _step(em, array, axis) if a.dense else em.word(slots.strides[axis])
         offset = at[axis].make(f"mul nsw {at[axis].text}, {s.name}")
         data = fn.let(f"getelementptr inbounds i8, ptr {data}, {offset.text}")
-    if a.unit:
+    if a.dense or a.unit:
         data = fn.let(f"getelementptr inbounds {ty}, ptr {data}, {at[last].text}")
     return data
+
+
+def _step(em: Emitter, array: str, axis: int) -> Val:
+    """Bytes between neighbours along an axis of a dense array, from its lengths: these may be constants."""
+    dims = em.arrays[array].dims
+    step = em.word(dims[-1])
+    step = step.make(f"mul nsw {step.text}, {np.dtype(em.p.arrays[array].dtype).itemsize}")
+    for n in reversed(dims[axis + 1 : -1]):
+        step = step.make(f"mul nsw {step.text}, {em.word(n).name}")
+    return step
 
 
 def load(em: Emitter, array: str, at: str) -> Val:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
 
 FIRST = 1 << 17  # iterations before the first question, some 0.1 ms
+FIRST_OF_TASK = 1 << 20  # of one call of several on threads, which wait for each other when they ask
 UNCOUNTED = 64  # what a loop is taken for whose iterations are not counted
 FEW = 16
 LIGHT = 20  # statements of such a loop
@@ -68,7 +69,7 @@ def begin(em: Emitter) -> str | None:
     if em.main is not None:
         return None
     place = em.fn.hoist("alloca i64")
-    em.fn.do(f"store i64 {FIRST}, ptr {place}")
+    em.fn.do(f"store i64 {FIRST_OF_TASK if em.p.task else FIRST}, ptr {place}")
     return place
 
 
