@@ -344,6 +344,8 @@ class ServedHost(Host):
         # Under a limit of memory, only where blocks take turns has anybody room for blocks of others.
         shares = mesh.workers > 1 if memory is not None else mesh.blocks > 1
         self.sharing = Sharing(transport, self.known if memory is None else None) if shares else None
+        if memory is not None:
+            transport.shared = None  # which no limit counts
         super().__init__(workers, mesh, memory, transport)
 
     def reset(self, workers: Sequence[int]) -> None:
