@@ -12,6 +12,7 @@ import pytest
 import tilewise as tw
 from tilewise import events
 from tilewise.engine import replay, worker
+from tilewise.store.blocks import MemoryBlocks
 
 Step = Callable[[dict[str, Any]], None]  # changes arrays by name
 
@@ -118,6 +119,29 @@ def test_the_same_as_without(k: int, scripted: list[Any], monkeypatch: pytest.Mo
         scripted.clear()
         for name, raw in plain[-1].items() if rows == 40 else ():
             numpy.testing.assert_allclose(numpy.frombuffer(raw), mine[name].ravel(), rtol=1e-12, atol=1e-12)
+
+
+def test_blocks_that_are_counted_alike_lie_alike() -> None:
+    def lie(*arrays: Any, also: Any = None) -> list[Any]:
+        blocks = MemoryBlocks()
+        for k, x in enumerate((*arrays, *(() if also is None else (also,)))):
+            blocks.put(k, x)
+        return blocks.lie(arrays)
+
+    def fresh() -> Any:
+        return numpy.zeros((20, 3))
+
+    whole, fixed = fresh(), fresh()
+    fixed.flags.writeable = False
+    same = [lie(whole, whole[2:]), lie((x := fresh()), x[2:])]
+    assert same[0] == same[1]
+    others = [
+        lie(whole, fresh()[2:]), lie(whole, whole[1:-1]), lie(whole, whole[:-2]), lie(whole, whole[2::2]),
+        lie(whole[2:], whole), lie(whole, whole[2:].copy()), lie(fixed, fixed[2:]), lie((x := fresh())[:5], x[2:]),
+        lie((x := fresh())[:5], x[2:], also=x), lie(whole), lie(whole.T, whole.T[:, 2:]),
+    ]  # fmt: skip
+    for k, one in enumerate(others):
+        assert one != same[0] and one not in others[:k]
 
 
 def test_profiles_and_limits_see_every_step(scripted: list[Any]) -> None:
