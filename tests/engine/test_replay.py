@@ -72,7 +72,7 @@ def arrays(rows: int) -> dict[str, Any]:
 
 def course(step: Step, rows: int, **mesh: Any) -> list[Any]:
     """What can be seen after each of some steps."""
-    seen = []
+    seen: list[Any] = []
     with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", **mesh) as session:
         a: dict[str, Any] = {k: tw.evaluate(tw.asarray(v).relayout(0)) for k, v in arrays(rows).items()}
         for _ in range(5):

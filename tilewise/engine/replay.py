@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.backend.host.arrays import widened
 from tilewise.backend.host.steps import run_step
 from tilewise.engine.prepared import Index, Prepared, WorkerStep, nothing_of
-from tilewise.engine.rounds import Move, Run
+from tilewise.engine.rounds import Act, Move, Run
 from tilewise.engine.run import Runner, any_unshared, note_site
 from tilewise.interrupts import allowed
 from tilewise.layout import Exchange, Shard, Stored, blocked
@@ -36,13 +36,13 @@ class Script:
 
     def __init__(self, learned: Prepared, backend: str) -> None:
         plan, block = learned.plan, learned.blocks[0]
-        self.joins = [tuple(_Joining(learned, m) for m in r.joins) for r in learned.rounds]
+        self.joins = [tuple(_Joining(learned, m) for m in _moves(r.joins)) for r in learned.rounds]
         self.bodies = [tuple(_acts(learned, r.body, backend)) for r in learned.rounds]
         self.cuts = [
-            tuple((v, tuple((m.pos, at) for m in r.cuts for _, at in learned.cut(m, v))) for v in receivers)
+            tuple((v, tuple((m.pos, at) for m in _moves(r.cuts) for _, at in learned.cut(m, v))) for v in receivers)
             for r, receivers in zip(learned.rounds, learned.receivers, strict=True)
         ]
-        on_the_way = {m.target for r in learned.rounds for m in (*r.joins, *r.body) if isinstance(m, Move)}
+        on_the_way = {m.target for r in learned.rounds for m in _moves((*r.joins, *r.body))}
         self.length = len(plan.specs) + sum(target < 0 for target in on_the_way)
         self.steps = len(plan.steps)
         nowhere = {j.target for joins in self.joins for j in joins if j.empty}
@@ -114,7 +114,7 @@ def script(learned: Prepared, backend: str) -> Script | None:
     if not all(isinstance(m, Move) and not m.scatter and not isinstance(m.exchange.src, Stored) for m in moves):
         return None
     steps = [s for r in learned.rounds for a in r.body if isinstance(a, Run) for s in learned.steps(a, backend)]
-    nodes = learned.plan.nodes(learned.blocks[0])
+    nodes: Any = learned.plan.nodes(learned.blocks[0])
     for s in steps:
         if s.inner:
             return None
@@ -122,6 +122,10 @@ def script(learned: Prepared, backend: str) -> Script | None:
         if not isinstance(bound, Runner) or any(any_unshared(bases, nodes) for *_, bases in bound.steps):
             return None
     return Script(learned, backend)
+
+
+def _moves(acts: Sequence[Act]) -> list[Move]:
+    return [m for m in acts if isinstance(m, Move)]
 
 
 def _acts(learned: Prepared, body: Any, backend: str) -> Any:
@@ -141,8 +145,8 @@ def _step(learned: Prepared, bound: WorkerStep, nodes: Any) -> Callable[[Values]
     if bound.nothing:
 
         def nothing(values: Values) -> None:
-            for pos, x in nothing_of(learned.plan, bound, learned.blocks[0]).items():
-                values[pos] = x
+            for made, nd in nothing_of(learned.plan, bound, learned.blocks[0]).items():
+                values[made] = nd
             for x in frees:
                 values[x] = None
 
