@@ -11,7 +11,8 @@ import pytest
 
 import tilewise as tw
 from tilewise import events
-from tilewise.engine import replay, worker
+from tilewise.engine import worker
+from tilewise.engine.prepared import replay
 from tilewise.store.blocks import MemoryBlocks
 
 Step = Callable[[dict[str, Any]], None]  # changes arrays by name

@@ -21,7 +21,7 @@ from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.network.wire import Wire
-from tilewise.engine.prepared import Prepared
+from tilewise.engine.prepared.plan import Prepared
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.saved import read_blocks, write_blocks
 from tilewise.engine.recovery.worker_errors import Failure, pack

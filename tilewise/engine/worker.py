@@ -22,8 +22,8 @@ from tilewise.engine.collectives import Participant
 from tilewise.engine.held import Held, name_of
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
-from tilewise.engine.prepared import Once, Prepared, WorkerStep, neutral, nothing_of, reduction_of
-from tilewise.engine.replay import Again, again, repeats
+from tilewise.engine.prepared.plan import Once, Prepared, WorkerStep, neutral, nothing_of, reduction_of
+from tilewise.engine.prepared.replay import Again, again, repeats
 from tilewise.engine.rounds import Move, Run, Shuffle
 from tilewise.engine.stealing import Job, Sharing, nodes_of
 from tilewise.interrupts import allowed

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.backend.host.arrays import widened
 from tilewise.backend.host.steps import run_step
-from tilewise.engine.prepared import Index, Prepared, WorkerStep, nothing_of
+from tilewise.engine.prepared.plan import Index, Prepared, WorkerStep, nothing_of
 from tilewise.engine.rounds import Act, Move, Run
 from tilewise.engine.run import Runner, any_unshared, note_site
 from tilewise.interrupts import allowed
