@@ -140,6 +140,22 @@ def no_space(*_: object) -> None:
     raise OSError(errno.ENOSPC, "no space left on device")
 
 
+def test_there_are_few_open_files(pair: tuple[Wire, Wire]) -> None:
+    left, right = pair
+    before, maps, runs = descriptors(), mapped(), count(1)
+    kept = [swap(left, right, next(runs), [LARGE * k])[0] for k in range(40)]  # nobody lets go of any
+    assert mapped() - maps == 2 * shared_memory.MOST_SEGMENTS == descriptors() - before
+    for k, got in enumerate(kept):
+        numpy.testing.assert_array_equal(got, LARGE * k)
+    del kept, got
+    for size in range(5_000, 60_000, 7_000):  # others take their places
+        for _ in range(5):
+            got = swap(left, right, next(runs), [LARGE[:size]])[0]
+            numpy.testing.assert_array_equal(got, LARGE[:size])
+        assert not got.flags.writeable
+    assert mapped() - maps <= 2 * shared_memory.MOST_SEGMENTS
+
+
 def test_messages_that_nobody_wants_free_their_segments(pair: tuple[Wire, Wire]) -> None:
     left, right = pair
     maps = mapped()

@@ -25,6 +25,7 @@ ND = np.ndarray[Any, Any]
 
 SHARED_BYTES = 1 << 15  # of a piece, at least: half the processor time of a link (benchmarks/transport.py)
 MOST_BYTES = 1 << 27  # of all segments that a process offers
+MOST_SEGMENTS = 16  # for one other process: each is an open file of both
 SLACK = 4  # a segment is larger than a piece by at most one part of so many
 _HEADER = 64  # bytes before the piece: the first one is 1 while somebody uses it, else 0
 _FREE, _TAKEN = 0, 1
@@ -120,7 +121,7 @@ class SharedMemory:
         if len(self._missed) > 1000:
             self._missed.clear()
         segments, gone = self._mine[who], []
-        while self._bytes + size > MOST_BYTES:
+        while self._bytes + size > MOST_BYTES or len(segments) >= MOST_SEGMENTS:
             free = next((s for s in segments if s.usable and s.memory[0] == _FREE and s.nbytes != size), None)
             if free is None:
                 return None
