@@ -3,7 +3,8 @@
     python -m benchmarks.transport [--steps 200] [--without-ray] [--output benchmarks/results/transport.json]
 
 Each step is a halo: both sides give an array and take one of the same size. "wire" is what the engine on Ray uses
-(tilewise/engine/network/wire.py), with its tags and headers; the others are bare. Times are medians of steps, in ms.
+(tilewise/engine/network/wire.py), with its tags and headers, large arrays in shared memory; the others are
+bare. Times are medians of steps, in ms.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ import pytest
 
 import tilewise as tw
 from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
-from tilewise import compiler, events
+from tilewise import compiler, engine, events
 from tilewise.array.evaluation import workers
 from tilewise.array.session import Session
-from tilewise.engine.host import Report
+from tilewise.engine.host import Report, ServedHost
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, MOST_ANSWERS, Wire
 from tilewise.engine.pieces import cuts_of
 from tilewise.engine.worker import Start
@@ -111,7 +111,9 @@ def test_messages_say_the_same_in_fewer_words() -> None:
     assert again._replace(consts=()) == start._replace(consts=())
     assert [(c.dtype, c.tobytes()) for c in again.consts] == [(c.dtype, c.tobytes()) for c in consts]
     for report in (Report(1, 2, 3), Report(1, 2, 3, (0, 0, 4)), Report(1, 2, 3, stolen_bytes=5)):
-        assert Report(*report.packed()) == report
+        assert Report(*report.packed()) == report == Report.unpacked(report.packed())
+    for told in Report(1, 2, 3, told=((0, "x"),)), Report(1, 2, 3, (0, 0, 4), told=((0, "x"),)):
+        assert Report.unpacked(told.packed()) == told
     assert len(Report(1, 2, 3).packed()) == 3
 
 
@@ -197,3 +199,40 @@ def test_plans_are_not_those_of_another_mesh_that_is_gone(same_settings_after_ea
             mesh = session.cluster.mesh
             mine = [key for key, (plan, *_) in compiler.repeats.items() if plan.mesh == mesh]
             assert mine and all(mesh in key for key in mine)
+
+
+def test_small_results_come_with_the_report_of_their_run(
+    monkeypatch: pytest.MonkeyPatch, same_settings_after_each_test: None
+) -> None:
+    """Worker 0 and the driver share a place: nothing crosses, whoever sends it. They outlive the worker."""
+    threads = pytest.importorskip("tests.engine.threads")
+    asked: list[int] = []
+    real = ServedHost.cut_stored
+
+    def noted(self: ServedHost, key: int, cuts: Any) -> Any:
+        asked.append(key)
+        return real(self, key, cuts)
+
+    monkeypatch.setattr(ServedHost, "cut_stored", noted)
+    engine.register("threads", threads.Threads)
+    tw.config(eager_bytes=0, objective="bytes")
+    try:
+        with tw.session(engine="threads", workers=3) as session:
+            cluster: Any = session.cluster
+            x = tw.evaluate(tw.asarray(numpy.arange(60.0)).relayout(0))
+            assert [float((x * k).sum()) for k in range(4)] == [1770.0 * k for k in range(4)] and not asked
+            total, (low, high) = (x > 30).sum(), tw.evaluate(x.min(), x.max())
+            assert int(total) == 29 and (float(low), float(high)) == (0.0, 59.0) and not asked
+            pair = tw.evaluate(tw.stack([x.sum(), x.max()]))
+            assert numpy.asarray(pair).tolist() == [1770.0, 59.0] and float(pair[1]) == 59.0
+            assert cluster.counters.network_bytes == cluster.counters.predicted_bytes > 0
+            kept = tw.evaluate(x.sum())
+            cluster.settle()
+            cluster.kill(threads.process_of(cluster, 0))
+            assert float(kept) == 1770.0
+            asked.clear()
+            numpy.testing.assert_array_equal(numpy.asarray(x), numpy.arange(60.0))
+            assert asked, "what is large is asked for"
+            assert float((kept + x).sum()) == 1770.0 * 61
+    finally:
+        engine.unregister("threads")

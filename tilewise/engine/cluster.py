@@ -8,7 +8,7 @@ speaks to its hosts is in hosts.py, how lost workers are brought back in recover
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,11 +17,11 @@ from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
-from tilewise.engine.host import Copied, Report, on_the_drivers_clock
+from tilewise.engine.host import TOLD_BYTES, Copied, Report, on_the_drivers_clock
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
 from tilewise.engine.network.frames import unflat
 from tilewise.engine.network.sending import packed_plan
-from tilewise.engine.pieces import cuts_of
+from tilewise.engine.pieces import Cut, cuts_of
 from tilewise.engine.recovery.replay_log import Entry
 from tilewise.engine.recovery.revive import RUNS_AHEAD, RUNS_LEFT, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
@@ -109,7 +109,10 @@ class Cluster(Recovery):
             for key in keys:
                 self.failed.pop(key, None)
             raise
-        return [Remote(self, key, *kept) for key, kept in zip(keys, taught.results, strict=True)]
+        made = [Remote(self, key, *kept) for key, kept in zip(keys, taught.results, strict=True)]
+        for x in made:
+            x.told = entry.told
+        return made
 
     def settle(self) -> None:
         """Wait for all runs under way; raises what went wrong in the first that failed."""
@@ -269,6 +272,9 @@ class Cluster(Recovery):
             if one.events:
                 for event in on_the_drivers_clock(one):
                     events.emit(event)
+        for one in reports:
+            for k, flattened in one.told:
+                entry.told[entry.keys[k]] = flattened
         counters.stolen_blocks += report.stolen_blocks
         counters.stolen_bytes += report.stolen_bytes
         if entry.counted:
@@ -336,12 +342,8 @@ class Cluster(Recovery):
 
     def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
         cuts = cuts_of(x.layout, x.shape, self.mesh, box)
-        wanted: dict[int, list[tuple[int, Any]]] = {}
-        for cut in cuts:
-            wanted.setdefault(cut.worker, []).append((cut.block, cut.at))
-        got = self._ask_holders(x, {*wanted}, "cut_stored", x.key, wanted)
-        queues = {w: iter(unflat(parts)) for g in got for w, parts in g.items()}
         counters, out = self._counters, []
+        queues = self._from_report(x, cuts) or self._from_holders(x, cuts)
         for cut in cuts:
             data = next(queues[cut.worker])
             out.append((cut.box, data))
@@ -350,6 +352,22 @@ class Cluster(Recovery):
                 counters.predicted_bytes += box_size(cut.box) * x.dtype.itemsize
         counters.exchanges += 1
         return out
+
+    def _from_report(self, x: Remote, cuts: Sequence[Cut]) -> dict[int, Iterator[ND]] | None:
+        """Parts of a small value that came with the report of its run."""
+        if len(cuts) != 1 or cuts[0].worker or cuts[0].block >= 0 or math.prod(x.shape) * x.dtype.itemsize > TOLD_BYTES:
+            return None
+        self._settle(0)
+        found = x.told.get(x.key)
+        return None if found is None else {0: iter([unflat([found])[0][cuts[0].at]])}
+
+    def _from_holders(self, x: Remote, cuts: Sequence[Cut]) -> dict[int, Iterator[ND]]:
+        """Parts of a value, from those who hold it."""
+        wanted: dict[int, list[tuple[int, Any]]] = {}
+        for cut in cuts:
+            wanted.setdefault(cut.worker, []).append((cut.block, cut.at))
+        got = self._ask_holders(x, {*wanted}, "cut_stored", x.key, wanted)
+        return {w: iter(unflat(parts)) for g in got for w, parts in g.items()}
 
     # -- freeing --------------------------------------------------------------------------------------------------
 

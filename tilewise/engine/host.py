@@ -21,7 +21,7 @@ from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.network.wire import Wire
-from tilewise.engine.prepared import Prepared
+from tilewise.engine.prepared.plan import Prepared
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.saved import read_blocks, write_blocks
 from tilewise.engine.recovery.worker_errors import Failure, pack
@@ -41,6 +41,7 @@ from tilewise.store.spill import in_file
 T = TypeVar("T")
 
 TOLD_SECONDS = 0.5  # between two words to the driver about a run
+TOLD_BYTES = 64  # of a result, at most, that goes with the report of a run
 FILED_BYTES = 4096  # of a value that is restored to a file, at least
 
 
@@ -55,6 +56,7 @@ class Report(NamedTuple):
     stolen_bytes: int = 0  # that moved for that, both ways
     events: tuple[events.Event, ...] = ()  # if the driver asked for them
     clock: float = 0.0  # of this process, when it was made
+    told: tuple[tuple[int, Any], ...] = ()  # small results of worker 0, by their number: the driver need not ask
 
     @staticmethod
     def all_of(reports: Sequence[Report]) -> Report:
@@ -67,10 +69,17 @@ class Report(NamedTuple):
 
     def packed(self) -> tuple[Any, ...]:
         """In plain words, as far as there is something to say: the driver gets one of these for every run."""
-        return self[:3] if self[3:] == _NOTHING_ELSE else tuple(self)
+        if self[3:-1] != _NOTHING_ELSE:
+            return tuple(self)
+        return (*self[:3], self.told) if self.told else self[:3]
+
+    @staticmethod
+    def unpacked(words: tuple[Any, ...]) -> Report:
+        """What `packed` was called on."""
+        return Report(*words[:3], told=words[3]) if len(words) == 4 else Report(*words)
 
 
-_NOTHING_ELSE = Report(0, 0, 0)[3:]
+_NOTHING_ELSE = Report(0, 0, 0)[3:-1]
 
 
 class Copied(NamedTuple):
@@ -344,6 +353,8 @@ class ServedHost(Host):
         # Under a limit of memory, only where blocks take turns has anybody room for blocks of others.
         shares = mesh.workers > 1 if memory is not None else mesh.blocks > 1
         self.sharing = Sharing(transport, self.known if memory is None else None) if shares else None
+        if memory is not None:
+            transport.shared = None  # which no limit counts
         super().__init__(workers, mesh, memory, transport)
 
     def reset(self, workers: Sequence[int]) -> None:
@@ -384,7 +395,8 @@ class ServedHost(Host):
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
         self._told, self._under_way = time.monotonic(), (start.epoch, start.run)
         if self.sharing is None:
-            return super()._run(start, tag, scattered)
+            made = super()._run(start, tag, scattered)
+            return made._replace(told=self._small(start.keys)) if 0 in self.workers else made
         self.sharing.begin()
         try:
             made = super()._run(start, tag, scattered)
@@ -392,6 +404,15 @@ class ServedHost(Host):
             if self.memory is not None:
                 self.sharing.close()
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
+
+    def _small(self, keys: Sequence[int]) -> tuple[tuple[int, Any], ...]:
+        """Results that worker 0 has once and that are no longer than a message about them."""
+        store, found = self.workers[0].store, []
+        for k, key in enumerate(keys):
+            x = store.get(key, {}).get(-1)
+            if x is not None and x.nbytes <= TOLD_BYTES and x.dtype.kind in "biufc":
+                found.append((k, flat([x])[0]))
+        return tuple(found)
 
     def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
         """The same, in the fewest words."""

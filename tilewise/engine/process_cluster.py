@@ -154,7 +154,9 @@ class WiredCluster(Cluster):
                     beat = time.monotonic() + BEAT_SECONDS
         lines.awaited.difference_update(futures)
         got = [lines.answers.pop(f) for f in futures]
-        return [Report(*a) if type(a) is tuple else a.unpacked() if isinstance(a, PackedFailure) else a for a in got]
+        return [
+            Report.unpacked(a) if type(a) is tuple else a.unpacked() if isinstance(a, PackedFailure) else a for a in got
+        ]
 
     def disregard(self, futures: Sequence[Any]) -> None:
         """Drop answers that nobody waits for."""
@@ -388,3 +390,10 @@ class WiredCluster(Cluster):
             self.addresses.clear()
             self.hosts.clear()
             self.lines.close()
+
+
+def _unpacked(answer: Any) -> Any:
+    """An answer as it was before it was sent."""
+    if type(answer) is tuple:
+        return Report.unpacked(answer)
+    return answer.unpacked() if isinstance(answer, PackedFailure) else answer

@@ -47,6 +47,7 @@ class Remote(Source):
         self.spare = False  # a copy of something that can be had again
         self.dropped = False  # a spare copy that had to go
         self.on_disk = on_disk  # in files of the workers
+        self.told: dict[int, Any] = {}  # by key: the value itself, where it is small (`Report.told`)
         cluster.values.add(self)
 
     def __del__(self) -> None:
@@ -62,7 +63,7 @@ class Remote(Source):
         """Stand for the same value as another, which is held in another layout; what was held goes."""
         self.cluster.release(self.key)
         self.cluster.values.discard(other)
-        self.key, self.layout, self.on_disk = other.key, other.layout, other.on_disk
+        self.key, self.layout, self.on_disk, self.told = other.key, other.layout, other.on_disk, other.told
         other.key = 0  # no handle on anything any more
 
     def as_copy(self) -> Remote:

@@ -48,7 +48,7 @@ class Runner:
         for step, kernel, bases in self.steps:
             began = time.perf_counter() if listeners else 0.0
             try:
-                if guard is None and not (bases and _any_unshared(bases, nodes)):
+                if guard is None and not (bases and any_unshared(bases, nodes)):
                     run_step(step, kernel, nodes, values, noted)
                 else:
                     guard = guard or _Guard(nodes, values, noted)
@@ -91,7 +91,7 @@ class _Guard:
         self.keeping = True
 
 
-def _any_unshared(bases: Sequence[int], nodes: Sequence[Node]) -> bool:
+def any_unshared(bases: Sequence[int], nodes: Sequence[Node]) -> bool:
     """Whether some of these are leaves that nothing but this evaluation knows."""
     return any(isinstance(op := nodes[b].op, Leaf) and op.unshared for b in bases)
 

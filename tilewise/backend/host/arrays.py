@@ -16,12 +16,17 @@ MARGIN = 2  # rows kept free around a block that is cut along its slowest axis: 
 _margined: weakref.WeakValueDictionary[int, np.ndarray[Any, Any]] = weakref.WeakValueDictionary()
 
 
+def has_margins(x: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is a part of one that has rows to spare for ghosts."""
+    return x.base is not None and _margined.get(id(x.base)) is x.base
+
+
 def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any] | None:
     """x with rows before and after it from its own margins; None if it has none, or is only a part of what has."""
     if low == high == 0:
         return x
     base: Any = x.base
-    if base is None or _margined.get(id(base)) is not x.base or base.strides != x.strides:
+    if not has_margins(x) or base.strides != x.strides:
         return None
     first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
     whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])

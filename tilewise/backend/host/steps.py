@@ -6,7 +6,8 @@ What a pass or a group is bound to is the backend's (`HostBackend.bound`): every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -219,22 +220,22 @@ def apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
 
 def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> None:
     """Copy what the window leaves out (only that, where the window is a plain box of unit steps)."""
-    for key in box_around(out, window):
+    for key in box_around(window, out.shape):
         threads.parallel_copy(out[key], base[key])
 
 
-def box_around(out: np.ndarray[Any, Any], window: Window) -> Iterator[Any]:
+@lru_cache(maxsize=1024)
+def box_around(window: Window, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Keys of the parts of an array that a window leaves out; of all of it, where the window is not a plain box."""
     found = explain(window)
     if found is None or any(a.base is not None and a.step != 1 for a in found[0]):
-        yield ...
-        return
+        return (...,)
     axes, starts = found
     box = [(s, s + 1) for s in starts]
     for a in axes:
         if a.base is not None:
             box[a.base] = (a.start, a.start + a.length)
-    yield from around([slice(*ends) for ends in box], out.shape)
+    return tuple(around([slice(*ends) for ends in box], shape))
 
 
 def owned(base: np.ndarray[Any, Any], node: Node, noted: set[Node]) -> bool:

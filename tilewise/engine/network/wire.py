@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tilewise.engine.network.frames import flat, frame, unflat
 from tilewise.engine.network.links import Address, Links
+from tilewise.engine.network.shared_memory import SHARED_BYTES, Offer, SharedMemory
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
 from tilewise.layout import DRIVER
 
@@ -28,6 +29,8 @@ JOB = 6  # epoch, ticket, run, what to compute for the sender, pieces
 DONE = 7  # epoch, ticket, pieces
 REACHED = 8  # steps done, all steps, bytes that came: to the driver
 PART = 9  # epoch, ticket, where it belongs, one piece: of what a job makes, before it is done
+OFFER = 10  # what makes an Offer: memory for large pieces from the process that sends this
+TAKEN = 11  # number of an offer, whether it will be used
 MOST_ANSWERS = 8  # that are sent at once: the driver goes on when it has some
 IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
@@ -62,6 +65,7 @@ class Wire(Links):
         self.keeps: Callable[..., None] | None = None  # puts a part of what another process makes where it belongs
         self._idle: dict[int, object] = {}  # processes that have nothing to do, and what they could do
         self._said = False  # that this one has nothing to do
+        self.shared: SharedMemory | None = SharedMemory()  # for large pieces; None: all go over the links
 
     # -- the transport ------------------------------------------------------------------------------------------------
 
@@ -92,7 +96,39 @@ class Wire(Links):
         if home == self.me:
             self._pieces[sender, receiver, *tag] = [p.copy() for p in pieces]
         else:
-            self.post(home, (PIECES, (sender, receiver, *tag), flat(pieces)))
+            self.post(home, (PIECES, (sender, receiver, *tag), self._packed(home, pieces)))
+
+    def _packed(self, home: int, pieces: Sequence[ND]) -> list[Any]:
+        """Pieces in few words: of large ones where they lie, if both processes have memory for them."""
+        shared = self.shared
+        if shared is None or home not in self.links or all(p.nbytes < SHARED_BYTES for p in pieces):
+            return flat(pieces)
+        packed: list[Any] = []
+        for p in pieces:
+            turned = p.flags.f_contiguous and not p.flags.c_contiguous
+            large = p.nbytes >= SHARED_BYTES and p.dtype.kind in "biufc"
+            lent = shared.put(home, p.T if turned else p) if large else None
+            if isinstance(lent, Offer):
+                self.post(home, (OFFER, *lent))
+                lent = None
+            packed += flat([p]) if lent is None else [(p.dtype.str, p.shape, lent, turned)]
+        return packed
+
+    def _unpacked(self, who: int, packed: Sequence[Any]) -> list[ND]:
+        """What `_packed` was given, to read."""
+        if not any(type(p) is tuple and len(p) == 4 for p in packed):
+            return unflat(packed)
+        if self.shared is None or who not in self.links:
+            raise PeerLost(f"process {who} is gone")
+        found = []
+        for p in packed:
+            if type(p) is tuple and len(p) == 4:
+                dtype, shape, lent, turned = p
+                x = self.shared.get(who, lent, dtype, shape[::-1] if turned else shape)
+                found.append(x.T if turned else x)
+            else:
+                found += unflat([p])
+        return found
 
     def receive(self, sender: int, receiver: int, tag: Tag) -> list[ND]:
         """Wait for pieces."""
@@ -225,9 +261,9 @@ class Wire(Links):
         """Sort what comes."""
         kind = message[0]
         if kind == PIECES:
-            key = message[1]
+            key, pieces = message[1], self._unpacked(who, message[2])
             if key[_EPOCH] == self.epoch and key[_RUN] >= self._run:
-                self._pieces[key] = unflat(message[2])
+                self._pieces[key] = pieces
         elif kind == FAILED:
             if message[1] == self.epoch:
                 self._failed.add((who, message[2]))
@@ -245,6 +281,14 @@ class Wire(Links):
                 self.results[who, message[2]] = message[3]
         elif kind == CALL:
             self._calls.append(Call(*message[1:]))
+        elif kind == OFFER:
+            offer = Offer(*message[1:])
+            taken = self.shared is not None and self.shared.offered(who, offer)
+            with suppress(PeerLost):
+                self.queue_frame(who, frame((TAKEN, offer.number, taken)))
+        elif kind == TAKEN:
+            assert self.shared is not None
+            self.shared.answered(who, *message[1:])
         else:
             assert kind == EPOCH, message
             self.epoch = message[1]
@@ -262,3 +306,5 @@ class Wire(Links):
         """Without a driver there is nothing left to do."""
         if who == DRIVER:
             self._over = True
+        elif self.shared is not None:
+            self.shared.ended(who)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ class Entry:
     uses: int = 0  # results still alive, and later entries that read one
     counted: bool = False  # what it moved when it first ran to its end
     run: int = 0  # the number of its last run
+    told: dict[int, Any] = field(default_factory=dict)  # results that the driver was told of, by key
 
     @property
     def nbytes(self) -> int:

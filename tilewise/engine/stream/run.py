@@ -17,7 +17,7 @@ import numpy as np
 from tilewise import events
 from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
-from tilewise.engine.prepared import contributes_nothing, has_nothing
+from tilewise.engine.prepared.plan import contributes_nothing, has_nothing
 from tilewise.engine.stream.collective import run_collective
 from tilewise.engine.stream.crossing import Talk, all_summed, brought
 from tilewise.engine.stream.lending import Lending, LoopLending

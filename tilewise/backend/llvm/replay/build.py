@@ -232,7 +232,7 @@ class Layer:
             memory = self.memories[self.looks[base].slot]
             return None if memory.given or memory.first < 0 else []
         calls: list[Any] = []
-        for key in box_around(new, window):
+        for key in box_around(window, new.shape):
             some = self._copied(base, old[key], pos, new[key])
             if some is None:
                 return None

@@ -14,13 +14,17 @@ import numpy as np
 from tilewise.engine.device import StepRunner, runner
 from tilewise.engine.pieces import held_at
 from tilewise.engine.rounds import Move, Round, Run
+from tilewise.ir.reductions import Reduction
 from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, dims, place, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges
 from tilewise.records import dataclass
 from tilewise.stage.steps import Pass, Step, Tiled, View, makes, reads
+from tilewise.store import pool
 from tilewise.store.base import within
 
+ND = np.ndarray[Any, Any]
 Index = tuple[Any, ...]
+PEAKS_KEPT = 64  # of a plan
 Sizes = dict[int, int]  # bytes by block (-1: of what the worker has once)
 
 
@@ -82,6 +86,8 @@ class Prepared:
     rounds: tuple[Round, ...]
     worker: int
     ran: set[tuple[int, int]] = field(default_factory=set)  # steps that were run before: their code is there
+    scripts: dict[str, Any] = field(default_factory=dict)  # by backend (replay.py); None: it must be run as ever
+    peaks: dict[Any, int] = field(default_factory=dict)  # what a run takes up, by how its leaves lie
     _steps: dict[tuple[int, str], tuple[WorkerStep, ...]] = field(default_factory=dict)
     _joins: dict[Move, Join] = field(default_factory=dict)
     _cuts: dict[tuple[Move, int], tuple[tuple[int, Index], ...]] = field(default_factory=dict)
@@ -100,6 +106,12 @@ class Prepared:
     def receivers(self) -> list[list[int]]:
         """By round: the others to whom something goes at its end."""
         return [r.receivers(self.worker, self.plan.mesh.workers) for r in self.rounds]
+
+    def remember_peak(self, lies: Any, nbytes: int) -> None:
+        """What a run took up beside the blocks that were there before it."""
+        if len(self.peaks) >= PEAKS_KEPT:
+            self.peaks.clear()
+        self.peaks[lies] = nbytes
 
     # -- steps ----------------------------------------------------------------------------------------------------
 
@@ -215,3 +227,27 @@ def contributes_nothing(plan: Exchanges, step: Step, block: int) -> bool:
         return False
     seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
     return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))
+
+
+def nothing_of(plan: Exchanges, step: WorkerStep, block: int) -> dict[int, ND]:
+    """What a block without elements stores: nothing, and contributions that change nothing."""
+    out: dict[int, ND] = {}
+    for p in step.makes:
+        n = plan.nodes(block)[p]
+        whole = reduction(plan.layouts[p]) is None
+        out[p] = pool.empty(n.dims, n.dtype, n.order) if whole else neutral(plan, p, block)
+    return out
+
+
+def neutral(plan: Exchanges, pos: int, block: int) -> ND:
+    """A contribution that changes nothing."""
+    n, by = plan.nodes(block)[pos], reduction_of(plan, pos)
+    empty = any(0 in plan.specs[p].shape for p in plan.specs[pos].inputs)  # no block has any
+    return np.full(n.dims, by.identity(n.dtype) if empty else by.neutral(n.dtype), n.dtype)
+
+
+def reduction_of(plan: Exchanges, pos: int) -> Reduction:
+    """The reduction by which the blocks of a worker become one contribution."""
+    op = reduction(plan.layouts[pos])
+    assert op is not None, "what is held once is computed once, or a contribution"
+    return op

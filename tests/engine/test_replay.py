@@ -1,0 +1,192 @@
+"""Plans that workers run again by script: the same bits, bytes, peaks and errors as the first time."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+from tilewise import events
+from tilewise.engine import worker
+from tilewise.engine.prepared import replay
+from tilewise.store.blocks import MemoryBlocks
+
+Step = Callable[[dict[str, Any]], None]  # changes arrays by name
+
+
+def halo(a: dict[str, Any]) -> None:
+    a["x"][1:-1] = 0.5 * (a["x"][:-2] + a["x"][2:])
+
+
+def wide(a: dict[str, Any]) -> None:
+    a["x"][5:-5] = 0.5 * (a["x"][:-10] + a["x"][10:])
+
+
+def all_reduce(a: dict[str, Any]) -> None:
+    a["x"] = a["x"] - 0.5 * a["x"].mean()
+
+
+def columns(a: dict[str, Any]) -> None:
+    a["A"] = a["A"] / (1 + abs(a["A"]).max(0)) + a["A"].sum(1)[:, None] * 1e-3
+
+
+def stencil(a: dict[str, Any]) -> None:
+    x = a["A"]
+    x[1:-1, 1:-1] = 0.25 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+
+
+def gradient(a: dict[str, Any]) -> None:
+    a["w"] = a["w"] - 1e-3 * (a["A"].T @ (a["A"] @ a["w"] - a["x"][: a["A"].shape[0]]))
+
+
+def pieces(a: dict[str, Any]) -> None:
+    half = a["x"][3:]
+    a["y"] = half * 2
+    a["x"][:4] = a["x"][-4:] + half[0]
+
+
+def swapped(a: dict[str, Any]) -> None:
+    a["x"], a["y"] = a["y"] + 1.5, a["x"]
+
+
+def minimum(a: dict[str, Any]) -> None:
+    a["x"] = numpy.minimum(a["x"], a["x"].min() + 5) + (a["x"] > 3)
+
+
+def signs(a: dict[str, Any]) -> None:
+    a["x"] = -a["x"] * a["x"].sum()
+
+
+STEPS: list[Step] = [halo, wide, all_reduce, columns, stencil, gradient, pieces, swapped, minimum, signs]
+
+
+def arrays(rows: int) -> dict[str, Any]:
+    rng = numpy.random.default_rng(7)
+    x = rng.normal(size=rows + 20)
+    x[3], x[4] = -0.0, numpy.inf
+    return {"x": x, "y": x[::-1].copy(), "A": rng.normal(size=(rows, 6)), "w": rng.normal(size=6)}
+
+
+def course(step: Step, rows: int, **mesh: Any) -> list[Any]:
+    """What can be seen after each of some steps."""
+    seen: list[Any] = []
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", **mesh) as session:
+        a: dict[str, Any] = {k: tw.evaluate(tw.asarray(v).relayout(0)) for k, v in arrays(rows).items()}
+        for _ in range(5):
+            step(a)
+            tw.evaluate(*a.values())
+            c = session.cluster
+            assert c is not None
+            seen.append((c.counters.network_bytes, c.counters.predicted_bytes, c.counters.peak_bytes))
+        seen.append({k: numpy.asarray(v).tobytes() for k, v in a.items()})
+    return seen
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The plans of which a worker had a script, each time one was run."""
+    found: list[Any] = []
+    real = replay.again
+
+    def noted(*args: Any) -> Any:
+        made = real(*args)
+        found.append(made)
+        return made
+
+    monkeypatch.setattr(worker, "again", noted)
+    return found
+
+
+MESHES: list[dict[str, Any]] = [{"workers": 2}, {"workers": 4}, {"mesh": (2, 2)}]
+
+
+@pytest.mark.parametrize("k", range(len(STEPS)), ids=[s.__name__ for s in STEPS])
+def test_the_same_as_without(k: int, scripted: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    step, mine = STEPS[k], arrays(40)
+    with numpy.errstate(all="ignore"):
+        for _ in range(5):
+            step(mine)
+    for rows, mesh in (40, {"workers": 3}), ((13, 2, 24)[k % 3], MESHES[k % 3]):
+        with monkeypatch.context() as patch:
+            patch.setattr(replay, "script", lambda *_: None)
+            plain = course(step, rows, **mesh)
+        assert not any(scripted)
+        assert course(step, rows, **mesh) == plain
+        assert any(scripted) or rows != 40
+        scripted.clear()
+        for name, raw in plain[-1].items() if rows == 40 else ():
+            numpy.testing.assert_allclose(numpy.frombuffer(raw), mine[name].ravel(), rtol=1e-12, atol=1e-12)
+
+
+def test_blocks_that_are_counted_alike_lie_alike() -> None:
+    def lie(*arrays: Any, also: Any = None) -> list[Any]:
+        blocks = MemoryBlocks()
+        for k, x in enumerate((*arrays, *(() if also is None else (also,)))):
+            blocks.put(k, x)
+        return blocks.lie(arrays)
+
+    def fresh() -> Any:
+        return numpy.zeros((20, 3))
+
+    whole, fixed = fresh(), fresh()
+    fixed.flags.writeable = False
+    same = [lie(whole, whole[2:]), lie((x := fresh()), x[2:])]
+    assert same[0] == same[1]
+    others = [
+        lie(whole, fresh()[2:]), lie(whole, whole[1:-1]), lie(whole, whole[:-2]), lie(whole, whole[2::2]),
+        lie(whole[2:], whole), lie(whole, whole[2:].copy()), lie(fixed, fixed[2:]), lie((x := fresh())[:5], x[2:]),
+        lie((x := fresh())[:5], x[2:], also=x), lie(whole), lie(whole.T, whole.T[:, 2:]),
+    ]  # fmt: skip
+    for k, one in enumerate(others):
+        assert one != same[0] and one not in others[:k]
+
+
+def test_profiles_and_limits_see_every_step(scripted: list[Any]) -> None:
+    heard: list[events.Event] = []
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=2):
+        x = tw.evaluate(tw.asarray(numpy.arange(40.0)).relayout(0))
+        for k in range(8):
+            if k == 6:
+                assert any(scripted)
+                scripted.clear()
+                events.listeners.append(heard.append)
+            x[1:-1] = 0.5 * (x[:-2] + x[2:])
+            tw.evaluate(x)
+        events.listeners.remove(heard.append)
+    assert not scripted
+    assert [e.kind for e in heard].count("exchange") == 4 and {e.worker for e in heard if e.kind == "pass"} == {0, 1}
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=2, memory="100MB"):
+        x = tw.evaluate(tw.asarray(numpy.arange(40.0)).relayout(0))
+        for _ in range(5):
+            x = tw.evaluate(x + x.sum())
+    assert not scripted
+
+
+def test_a_failure_names_its_line_and_leaves_nothing(scripted: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=2) as session:
+        x = tw.evaluate(tw.asarray(numpy.arange(40.0)).relayout(0))
+        workers = session.cluster.host.workers.values()  # type: ignore[union-attr]
+
+        def fails(*_: Any) -> None:
+            raise ZeroDivisionError
+
+        for _ in range(5):
+            x = tw.evaluate(x * 2)
+        assert any(scripted)
+        held, before = [w.blocks.reserved_bytes for w in workers], numpy.asarray(x)
+        monkeypatch.setattr(replay, "run_step", fails)
+        y = x * 2
+        with pytest.raises(ZeroDivisionError) as caught:
+            tw.evaluate(y)
+        assert any("multiply, recorded at" in note for note in caught.value.__notes__)
+        monkeypatch.undo()
+        numpy.testing.assert_array_equal(numpy.asarray(y), before * 2)
+        del y, caught
+        gc.collect()  # the error knows its frames
+        for _ in range(5):
+            x = tw.evaluate(x * 2)
+        assert [w.blocks.reserved_bytes for w in workers] == held

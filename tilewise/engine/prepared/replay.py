@@ -1,0 +1,242 @@
+"""Running a plan again on the only block of a worker. In: a plan that ran before, arrays. Out: arrays, pieces to send.
+
+What a worker looks up and counts for every value is the same in every run of a plan on blocks that lie alike: all of it
+is bound here once, to a table of calls on a list of arrays. Blocks are counted where a run begins and where it ends;
+the most that it takes up between them is known from the run before (`worker.py`). Steps on several blocks, collectives
+and what the driver or a file gives are run as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.host.arrays import widened
+from tilewise.backend.host.steps import run_step
+from tilewise.engine.prepared.plan import Index, Prepared, WorkerStep, nothing_of
+from tilewise.engine.rounds import Act, Move, Run
+from tilewise.engine.run import Runner, any_unshared, note_site
+from tilewise.interrupts import allowed
+from tilewise.layout import Exchange, Shard, Stored, blocked
+from tilewise.ops.traits.collectives import Parts
+from tilewise.stage.steps import View
+from tilewise.store import pool
+
+ND = np.ndarray[Any, Any]
+Values = list[Any]  # by position, those on the way between two exchanges at the end
+Waiting = Mapping[int, list[ND]]  # pieces that came, by sender
+_NOTHING: Waiting = {}
+_UNKNOWN: Any = object()  # whether there is a script
+
+
+class Script:
+    """A plan as one worker runs it again."""
+
+    def __init__(self, learned: Prepared, backend: str) -> None:
+        plan, block = learned.plan, learned.blocks[0]
+        self.joins = [tuple(_Joining(learned, m) for m in _moves(r.joins)) for r in learned.rounds]
+        self.bodies = [tuple(_acts(learned, r.body, backend)) for r in learned.rounds]
+        self.cuts = [
+            tuple((v, tuple((m.pos, at) for m in _moves(r.cuts) for _, at in learned.cut(m, v))) for v in receivers)
+            for r, receivers in zip(learned.rounds, learned.receivers, strict=True)
+        ]
+        on_the_way = {m.target for r in learned.rounds for m in _moves((*r.joins, *r.body))}
+        self.length = len(plan.specs) + sum(target < 0 for target in on_the_way)
+        self.steps = len(plan.steps)
+        nowhere = {j.target for joins in self.joins for j in joins if j.empty}
+        self.results = [
+            (pos, None if pos in nowhere else block if blocked(plan.layouts[pos]) else -1) for pos in plan.wanted
+        ]
+        self.leaves = {pos: k for k, pos in enumerate(plan.leaves)}
+
+
+class Again:
+    """A run by script."""
+
+    def __init__(self, by: Script, values: Values, leaves: Sequence[Parts], peak_bytes: int) -> None:
+        self._by, self._values, self._leaves = by, values, leaves
+        self.peak_bytes = peak_bytes  # beside the blocks that were there before it
+
+    def advance(self, k: int, waiting: Waiting, reached: Callable[[int, int, int], None] | None, before: int) -> int:
+        """One round, but for what is sent after it: the bytes that came from others, beside those before it."""
+        by, values, came = self._by, self._values, 0
+        for join in by.joins[k]:
+            came += join(values, waiting)
+        for act, done in by.bodies[k]:
+            act(values)
+            if done and reached is not None:
+                reached(done, by.steps, before + came)
+        return came
+
+    def pieces(self, k: int) -> list[tuple[int, list[ND]]]:
+        """What goes to others after a round."""
+        values = self._values
+        return [(v, [values[pos][at] for pos, at in cuts]) for v, cuts in self._by.cuts[k]]
+
+    def results(self) -> list[Parts]:
+        """The blocks of what the plan makes; some may be its leaves."""
+        by, values, leaves = self._by, self._values, self._leaves
+        return [
+            leaves[by.leaves[pos]] if pos in by.leaves else {} if block is None else {block: values[pos]}
+            for pos, block in by.results
+        ]
+
+
+def repeats(learned: Prepared, backend: str) -> bool:
+    """Whether a plan may be run by script, as far as is known."""
+    return learned.scripts.get(backend, _UNKNOWN) is not None
+
+
+def again(
+    learned: Prepared, backend: str, leaves: Sequence[Parts], consts: Sequence[Any], peak_bytes: int
+) -> Again | None:
+    """A run by script on blocks of leaves, one of each; None where there is no script."""
+    by = learned.scripts.get(backend, _UNKNOWN)
+    if by is _UNKNOWN:
+        by = learned.scripts[backend] = script(learned, backend)
+    if by is None:
+        return None
+    values: Values = [None] * by.length
+    for pos, parts in zip(learned.plan.leaves, leaves, strict=True):
+        (values[pos],) = parts.values()
+    for pos, value in zip(learned.plan.consts, consts, strict=True):
+        values[pos] = np.asarray(value)
+    return Again(by, values, leaves, peak_bytes)
+
+
+def script(learned: Prepared, backend: str) -> Script | None:
+    """The script of a plan; None where blocks must be looked at one by one, or something comes from elsewhere."""
+    moves = [m for r in learned.rounds for m in (*r.joins, *r.cuts, *r.body) if not isinstance(m, Run)]
+    if len(learned.blocks) != 1 or learned.plan.stages.centred:
+        return None
+    if not all(isinstance(m, Move) and not m.scatter and not isinstance(m.exchange.src, Stored) for m in moves):
+        return None
+    steps = [s for r in learned.rounds for a in r.body if isinstance(a, Run) for s in learned.steps(a, backend)]
+    nodes: Any = learned.plan.nodes(learned.blocks[0])
+    for s in steps:
+        if s.inner:
+            return None
+        bound = s.runner
+        if not isinstance(bound, Runner) or any(any_unshared(bases, nodes) for *_, bases in bound.steps):
+            return None
+    return Script(learned, backend)
+
+
+def _moves(acts: Sequence[Act]) -> list[Move]:
+    return [m for m in acts if isinstance(m, Move)]
+
+
+def _acts(learned: Prepared, body: Any, backend: str) -> Any:
+    """What happens in a round, with how many steps of the plan are done by then (0: nobody need hear of it)."""
+    nodes = learned.plan.nodes(learned.blocks[0])
+    for act in body:
+        if isinstance(act, Move):
+            yield _Joining(learned, act), 0
+        else:
+            for k, step in enumerate(learned.steps(act, backend), act.first + 1):
+                yield _step(learned, step, nodes), 0 if type(step.step) is View else k
+
+
+def _step(learned: Prepared, bound: WorkerStep, nodes: Any) -> Callable[[Values], None]:
+    """A step as a call."""
+    step, frees = bound.step, bound.frees
+    if bound.nothing:
+
+        def nothing(values: Values) -> None:
+            for made, nd in nothing_of(learned.plan, bound, learned.blocks[0]).items():
+                values[made] = nd
+            for x in frees:
+                values[x] = None
+
+        return nothing
+    if isinstance(step, View):
+        pos, source, shown = step.pos, step.input, nodes[step.pos].op.numpy
+
+        def view(values: Values) -> None:
+            values[pos] = shown(values[source])
+            for x in frees:
+                values[x] = None
+
+        return view
+    assert isinstance(bound.runner, Runner)
+    ((_, kernel, _),) = bound.runner.steps
+
+    def run(values: Values) -> None:
+        try:
+            with allowed():
+                run_step(step, kernel, nodes, values, set())
+        except Exception as error:
+            note_site(error, nodes, step)
+            raise
+        for x in frees:
+            values[x] = None
+
+    return run
+
+
+class _Joining:
+    """An exchange, as the worker that puts its result together runs it."""
+
+    def __init__(self, learned: Prepared, move: Move) -> None:
+        join, me = learned.join(move), learned.worker
+        self.pos, self.target, self.frees = move.pos, move.target, move.frees
+        self.empty = not join.targets
+        self.dims = () if self.empty else join.targets[0][1]
+        self.dtype, self.order = move.dtype, move.order
+        self.reduce = move.exchange.reduces
+        groups: dict[Any, int] = {}
+        self.groups: list[Index] = []  # where contributions are reduced into
+        pieces = []
+        for p in join.pieces:
+            if p.box not in groups:
+                groups[p.box] = len(groups)
+                self.groups.append(p.at)
+            pieces.append((p.at, p.sender if p.sender != me else -1, p.crosses, p.src_index, groups[p.box]))
+        self.pieces = tuple(pieces)
+        self.ghosts, self.narrower = _ghosts(move.exchange, learned.blocks[0])
+        self.foreign = tuple(p for p in pieces if p[1] >= 0)
+
+    def __call__(self, values: Values, waiting: Waiting = _NOTHING) -> int:
+        source, pieces, target = values[self.pos], self.pieces, None
+        if self.narrower is not None:
+            target, pieces = source[self.narrower], self.foreign
+        elif self.ghosts is not None:
+            target = widened(source, *self.ghosts)
+            if target is not None:
+                pieces = self.foreign
+        if target is None and not self.empty:
+            target = pool.empty(self.dims, self.dtype, self.order)
+        count, reduce = 0, self.reduce
+        parts: list[list[ND | None]] = [] if reduce is None else [[] for _ in self.groups]
+        for at, sender, crosses, local, group in pieces:
+            if sender < 0:
+                data = source[local]
+            else:
+                data = waiting[sender].pop(0)
+                if crosses:
+                    count += data.nbytes
+            if reduce is None:
+                target[at] = data  # type: ignore[index]
+            else:
+                parts[group].append(data)
+        if reduce is not None:
+            for at, contributions in zip(self.groups, parts, strict=True):
+                reduce.combined(contributions, target[at])  # type: ignore[index]
+        values[self.target] = target
+        for x in self.frees:
+            values[x] = None
+        return count
+
+
+def _ghosts(exchange: Exchange, block: int) -> tuple[tuple[int, int] | None, Index | None]:
+    """Rows that a block gets before and after it; or the part of it that is left. (As pieces.py::halo_blocks.)"""
+    src, dst = exchange.src, exchange.dst
+    if not (isinstance(src, Shard) and isinstance(dst, Shard)) or (src.axis, src.cuts) != (dst.axis, dst.cuts):
+        return None, None
+    (first, last), (begin, end) = src.held(block), dst.held(block)
+    low, high = first - begin, end - last
+    if low <= 0 and high <= 0:
+        return None, (slice(None),) * src.axis + (slice(-low, last - first + high),)
+    return ((low, high) if src.axis == 0 and src.ghosts == (0, 0) else None), None
