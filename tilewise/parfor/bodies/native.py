@@ -128,7 +128,7 @@ class NativeJob(Job):
         given = {**self.names, **more}
         args = (first, last, *self.over, *(given[n] for n in self.parameters))
         quick = self.code.quick
-        found = MISSED if quick is None else quick(args)
+        found: Any = MISSED if quick is None else quick(args)
         if found is MISSED:
             found = self.code.call(args, {})
         return {**more, **dict(zip(self.returned, found, strict=True))}  # summed arrays are in `more`
