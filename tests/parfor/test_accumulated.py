@@ -62,63 +62,6 @@ def test_nothing_is_accumulated_if_an_iteration_fails() -> None:
         tw.parallel(count)([0, 0], {0: 1}, "threads")
 
 
-def appended(n: int, found: list[Any], more: list[Any], old: Any, options: dict[str, Any]) -> Any:
-    total, squares = 0, np.zeros(n)
-    for i in tw.parfor(range(n - 1, -1, -1), **options):
-        if i % 3 != 1:
-            found.append((i, old))
-        for k in range(i % 4):
-            more.append([k, i])
-            found.append(None)
-        squares[i] = i * i
-        total += i
-    return found, more, squares, total
-
-
-@pytest.mark.parametrize("mode", [None, "threads", "processes"])
-def test_lists_end_as_the_plain_loop_leaves_them(mode: Any) -> None:
-    old = [7]
-    parallel = tw.parallel(appended)
-    few = mode != "threads"
-    for n in (13,) if few else (0, 1, 2, 13):
-        for workers in (3,) if few else (1, 2, 3, 7, max(n, 1), n + 1):
-            for partition, merge in (("naive", "memory"), ("factoring", "file"), (None, None)):
-                options = {"mode": mode, "workers": workers, "partition": partition, "merge": merge}
-                found: list[Any] = ["before"]
-                got = parallel(n, found, [], old, options)
-                expected = appended(n, ["before"], [], old, {})
-                same(got, expected)
-                assert got[0] is found and all(x[1] is old for x in found if isinstance(x, tuple)), options
-    assert n < 2 or parallel.report[0].verdict.reductions["found"] == "append"
-    assert "found accumulated by append" in str(parallel.report[0].verdict)
-
-
-def test_appending_fails_as_a_whole_and_only_by_one_name_on_threads() -> None:
-    def quotients(found: list[Any], again: list[Any], n: int, mode: Any) -> None:
-        for i in tw.parfor(range(n), mode=mode, workers=2):
-            found.append(1 / (7 - i))
-            again.append(i)
-
-    def lengths(found: list[Any], again: list[Any], out: Any) -> None:
-        for i in tw.parfor(range(len(out)), workers=2):
-            found.append(i)
-            out[i] = len(again)
-
-    for mode in ("threads", "processes"):
-        found = [3.0]
-        with pytest.raises(ZeroDivisionError):
-            tw.parallel(quotients)(found, [], 9, mode)
-        assert found == [3.0]
-    with pytest.raises(tw.ParforError, match="threads cannot keep apart"):
-        tw.parallel(quotients)(found, found, 5, "threads")
-    tw.parallel(quotients)(found, found, 3, "processes")
-    assert found == [3.0, 1 / 7, 0, 1 / 6, 1, 1 / 5, 2]
-    again = tw.parallel(lengths)  # what is remembered of the first start says nothing of the second
-    again([], [1], np.zeros(4))
-    with pytest.raises(tw.ParforError, match="found"):
-        again(found, found, np.zeros(4))
-
-
 def smallest(x: Any, m: Any, mode: Any, workers: Any) -> Any:
     for i in tw.parfor(range(len(x)), mode=mode, workers=workers):
         m = min(x[i], m)

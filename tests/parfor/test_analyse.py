@@ -10,7 +10,7 @@ from tests.parfor.rows.groups import GROUP_ROWS
 from tests.parfor.rows.names import ITERATORS, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
 from tests.parfor.rows.own_code import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.rows.places import ELEMENTS, NARROW, SLICES, VIEWS
-from tests.parfor.rows.reductions import APART_ROWS, APPENDED_ROWS, REDUCTION_ROWS
+from tests.parfor.rows.reductions import APART_ROWS, REDUCTION_ROWS
 from tests.parfor.rows.row import SETUP
 from tilewise.errors import ParforError
 from tilewise.parfor.analyse import analyse
@@ -34,7 +34,6 @@ GROUPS = {
     "code that is not called": OWN_CODE,
     "all kinds of accumulations": REDUCTION_ROWS,
     "told apart": APART_ROWS,
-    "appended": APPENDED_ROWS,
 }
 
 

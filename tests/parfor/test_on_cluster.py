@@ -40,17 +40,16 @@ def test_workers_and_merges(count: int, merge: str) -> None:
         X = np.arange(40.0).reshape(10, 4) + 1
         R, old, L, table = np.zeros((n, 4)), np.full((n, 3), np.nan), [None] * n, {}
         total, sums, tops = 0.5, np.array([1, 2, 3]), np.array([30.0, 2.0, np.nan])
-        view, grown = old[::-1], ["first"]
+        view = old[::-1]
         for i in tw.parfor(range(n), mode="cluster", workers=count, merge=merge):
             R[i] = X[i % 10] * i
-            grown.append((i, "text"))
             view[i, 1:] = 0.0
             L[i] = (i, "text")
             table[i] = R[i].copy()
             total += float(i)
             sums[i % 3] += i
             tops[i % 3] = max(tops[i % 3], X[i % 10, 2])
-        return R, old, L, grown, total, sums, tops, i, [(k, v.tolist()) for k, v in table.items()]
+        return R, old, L, total, sums, tops, i, [(k, v.tolist()) for k, v in table.items()]
 
     function = tw.parallel(one)
     same(function(13), one(13))

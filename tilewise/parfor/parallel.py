@@ -39,7 +39,6 @@ from tilewise.parfor.plan.optimise import Decision, lock_seconds
 from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
-from tilewise.parfor.reductions.appended import APPEND
 from tilewise.parfor.reductions.in_place import hidden, in_place
 from tilewise.parfor.reductions.late import notes_of
 from tilewise.parfor.remembered import Start
@@ -151,8 +150,7 @@ class _Run:
         kept = unchecked = unchecked - stays
         several = hidden(self.source.node, self.names, given, [x for x, _ in summed])
         if on_mesh is None:
-            together = [c for c in cells if c[1] != APPEND or hidden(self.source.node, self.names, given, [c[0]])]
-            modes = self._modes(results, several, cells, bool(together))
+            modes = self._modes(results, several, cells)
             written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
 
             def reads() -> list[Pattern]:
@@ -324,11 +322,8 @@ class _Run:
     def _is_sum(walk: Statements, obj: Any) -> bool:
         return all(t.op is not None for t in walk.touches if obj in t.objs)
 
-    def _modes(self, results: Results, several: bool, cells: list[Any], together: bool) -> frozenset[str]:
-        """Where the loop can run, as far as its results go; raises if it cannot run where the user says.
-
-        `together`: some of the cells that are accumulated cannot be private to a thread.
-        """
+    def _modes(self, results: Results, several: bool, cells: list[Any]) -> frozenset[str]:
+        """Where the loop can run, as far as its results go; raises if it cannot run where the user says."""
         modes = {"threads", "processes", "cluster"}
         if not workers_can_fork():
             modes.remove("processes")
@@ -336,7 +331,7 @@ class _Run:
             for what, there in (
                 ("a dict as a result", bool(results.dicts)),
                 ("an array that is accumulated under several names", several),
-                ("cells of lists, dicts or objects that are accumulated", together),
+                ("cells of lists, dicts or objects that are accumulated", bool(cells)),
             ):
                 if there:
                     cure = 'Use mode="processes"'

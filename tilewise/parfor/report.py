@@ -17,7 +17,7 @@ from tilewise.errors import ParforError, message
 from tilewise.machine import machine
 from tilewise.parfor.job import Failure, Job, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
-from tilewise.parfor.reductions.cells import merge_cells, task_cells
+from tilewise.parfor.reductions.cells import SummedCells, merge_cells
 from tilewise.parfor.reductions.combine import combine, combine_all, start_of
 from tilewise.parfor.staging import StagingFolder
 from tilewise.parfor.threads import run_shared
@@ -32,7 +32,7 @@ class Report:
     parts: dict[int, dict[str, Any]] = field(default_factory=dict)  # accumulated names, by task
     sums: dict[int, list[Any]] = field(default_factory=dict)  # accumulated arrays, by task
     entries: dict[int, list[dict[Any, Any]]] = field(default_factory=dict)  # new entries of dicts, by task
-    cells: dict[int, list[Any]] = field(default_factory=dict)  # accumulated cells and appended items, by task
+    cells: dict[int, list[dict[Any, Any]]] = field(default_factory=dict)  # accumulated cells, by task
     arrays: list[Changes | None] = field(default_factory=list)  # None: staged in a file
     lists: list[dict[int | None, Any]] = field(default_factory=list)
     attributes: list[dict[str, Any]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class TaskRunner:
         self.held = [list(x) for x in job.results.lists]
         self.attributes = [dict(vars(x)) for x in job.results.instances]
         self.sums = [(array, op, array.copy(order="K")) for array, op in job.summed]
-        self.cells = [task_cells(*given) for given in job.cells]
+        self.cells = [SummedCells(*given) for given in job.cells]
 
     def run(self, number: int, stop_at: Callable[[], float]) -> None:
         """Run one task; raises `Cancelled`, or the exception of an iteration."""

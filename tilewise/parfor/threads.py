@@ -17,7 +17,6 @@ from typing import Any
 
 from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of, unseen
 from tilewise.parfor.partition import partition
-from tilewise.parfor.reductions.appended import APPEND
 from tilewise.parfor.reductions.combine import combine, combine_all, start_of
 from tilewise.parfor.staging import StagingFolder
 
@@ -59,8 +58,6 @@ class _Run:
         self.lock = threading.Lock()
         # Arrays that are accumulated, by the one name under which the body has each.
         self.summed = {name: op for array, op in job.summed for name, value in job.names.items() if value is array}
-        lists = [grown for grown, op, _ in job.cells if op == APPEND]
-        self.grown = {name: grown for grown in lists for name, value in job.names.items() if value is grown}
 
     def count(self) -> None:
         """An iteration is done."""
@@ -83,7 +80,6 @@ class _Run:
     def one(self, number: int, task: range) -> None:
         """Run one task."""
         starts = self.job.starts() | {n: start_of(op, self.job.names[n]) for n, op in self.summed.items()}
-        starts |= {name: [] for name in self.grown}
         try:
             out = self.job.run_task(task, starts, lambda: self.stop_at)
         except (Cancelled, Interrupted):
@@ -137,8 +133,6 @@ def _run_threads(job: Job, folder: str | None, more: Callable[[], None] | None =
         combine_all(job.reductions, values, part)
         for name, op in run.summed.items():
             job.names[name][...] = combine(op, job.names[name], part[name])
-        for name, grown in run.grown.items():
-            grown.extend(part[name])
         values |= {name: part[name] for name in job.kept if name in part}
     return values
 

@@ -18,7 +18,7 @@ class Thing:
     def put(self, k, x):
         self.a[k] = x
 O = [Thing() for _ in range(40)]; U = [O[k // 2] for k in range(40)]; N = {}
-Y = [[] for _ in range(40)]; X = [Y[k // 2] for k in range(40)]; J = [0.5]; JJ = J; I = []
+Y = [[] for _ in range(40)]; X = [Y[k // 2] for k in range(40)]
 import functools
 n = 12
 s = 0.0; t = 0.0; u = 0.0; big = -1.0
@@ -48,7 +48,6 @@ class Thing(Attributes):
 O = [Thing(("O", k), dict(v=0.0, w=0.0, a=Recorded(np.zeros(30), log)), log) for k in range(40)]
 U = [O[k // 2] for k in range(40)]; N = Cells("N", {}, log)
 Y = [Grown(("Y", k), log) for k in range(40)]; X = [Y[k // 2] for k in range(40)]
-J = Grown("J", log); JJ = J; I = Grown("I", log)
 import functools
 n = 12
 S = Scalars(log, dict(s=0.0, t=0.0, u=0.0, big=-1.0))
@@ -325,9 +324,7 @@ class Generator:
         """Attributes, lists that grow, dicts with defaults, runs of positions, bound functions, steps, tuples."""
         r = self.random
         value, at, other = self.value(), self.positive(), self.positive()
-        kind = r.randrange(22)
-        if kind >= 20:
-            return self.appended()
+        kind = r.randrange(20)
         if kind < 3:
             thing = r.choice([f"O[{at}]", f"O[{at}]", f"U[{at}]", "O[3]"])
             name = r.choice(["v", "w"])
@@ -372,21 +369,6 @@ class Generator:
             ]
         )
         return texts, texts
-
-    def appended(self) -> tuple[list[str], list[str]]:
-        """Lists that all iterations append to, and what keeps them from it."""
-        value, name = self.value(), self.pick("J", "J", "JJ", "I")
-        texts = self.random.choice(
-            [
-                [f"{name}.append({value})"],
-                [f"{name}.append({value})"],
-                [f"{name}.append({value})", f"{self.pick('J', 'I')}.append(2.0)"],
-                [f"w = {name}", f"w.append({value})"],
-                [f"{name}.append({value})", f"A[{self.index()}] = len({self.pick('J', 'JJ', 'I')})"],
-                [f"if len({name}) > {self.random.randrange(3)}:", f"    I.append({value})"],
-            ]
-        )
-        return texts, [text.replace(".append(", ".accumulate(") for text in texts]
 
     def accumulation(self) -> tuple[list[str], list[str]]:
         r = self.random

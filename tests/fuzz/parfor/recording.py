@@ -161,10 +161,6 @@ class Grown:
         self._note(WRITE)
         self.count += 1
 
-    def accumulate(self, value: Any) -> None:
-        self._note(ACCUMULATE)
-        self.count += 1
-
     def __len__(self) -> int:
         self._note(READ)
         return self.count

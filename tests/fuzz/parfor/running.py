@@ -18,7 +18,7 @@ import numpy as np
 import tilewise as tw
 from tests.fuzz.parfor.generate import SETUP, Case, generate
 
-NAMES = "A B M C P D K L d E G H Z V R Q T F W S0 n s t u big put move get row O U N Y X J JJ I functools".split()
+NAMES = "A B M C P D K L d E G H Z V R Q T F W S0 n s t u big put move get row O U N Y X functools".split()
 OUT = "s big i".split()  # t and u are private where a loop is accepted
 
 

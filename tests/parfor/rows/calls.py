@@ -33,7 +33,7 @@ CONTAINERS = [
         "for i, a in parfor(enumerate(arrays)):\n    a[:] = i",
     ),
     *no(
-        body("x = L.append(i)"),
+        body("L.append(i)"),
         body("L[0] = i"),
         body("L[i] = L[i - 1]"),
         body("L[-i] = L[i + 28]"),

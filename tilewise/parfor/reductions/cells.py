@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.parfor.reductions.appended import APPEND, Appended
 from tilewise.parfor.reductions.combine import combine, start_of
 
 
@@ -45,12 +44,7 @@ class SummedCells:
         return {k: v for k, v in held.items() if v is not self.starts.get(k, none)}
 
 
-def task_cells(container: Any, op: str, keys: tuple[Any, ...] | None) -> SummedCells | Appended:
-    """What a worker's tasks accumulate in one container."""
-    return Appended(container) if op == APPEND else SummedCells(container, op, keys)
-
-
-def merge_cells(cells: Sequence[tuple[Any, str, Any]], parts: Sequence[Any]) -> None:
+def merge_cells(cells: Sequence[tuple[Any, str, Any]], parts: Sequence[dict[Any, Any]]) -> None:
     """Bring what a task found into containers.
 
     >>> counts = {"a": 1}
@@ -59,9 +53,6 @@ def merge_cells(cells: Sequence[tuple[Any, str, Any]], parts: Sequence[Any]) -> 
     {'a': 3, 'b': 5}
     """
     for (container, op, _), part in zip(cells, parts, strict=True):
-        if op == APPEND:
-            container.extend(part)
-            continue
         table = _table(container)
         for key, value in part.items():
             there = isinstance(table, list) or key in table

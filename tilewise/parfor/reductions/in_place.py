@@ -26,27 +26,23 @@ def in_place(node: ast.For, names: frozenset[str], given: Mapping[str, Any], arr
     return frozenset(n for n in values if {id(values[n]), id(roots[n])} & known)
 
 
-def hidden(node: ast.For, names: Mapping[str, Any], given: Mapping[str, Any], things: Sequence[Any]) -> bool:
-    """Whether the body reaches one of some arrays or lists by more than one name: threads cannot have their own."""
-    if not things:
+def hidden(node: ast.For, names: Mapping[str, Any], given: Mapping[str, Any], arrays: Sequence[Array]) -> bool:
+    """Whether the body reaches one of some arrays by more than one name: threads cannot have one of their own."""
+    if not arrays:
         return False
     read = {n.id for part in node.body for n in ast.walk(part) if isinstance(n, ast.Name)}
     others = [x for name in read - given.keys() if name in names for x in _reached(names[name], set())]
     shown = [x for value in given.values() for x in _reached(value, set())]
-    for thing in things:
-        direct = sum(value is thing for value in given.values())
-        if direct != 1 or sum(_root(x) is _root(thing) for x in (*shown, *others)) > 1:
+    for array in arrays:
+        direct = sum(value is array for value in given.values())
+        if direct != 1 or sum(root_of(x) is root_of(array) for x in (*shown, *others)) > 1:
             return True
     return False
 
 
-def _root(thing: Any) -> Any:
-    return root_of(thing) if isinstance(thing, np.ndarray) else thing
-
-
-def _reached(value: Any, seen: set[int]) -> Iterator[Any]:
-    """Arrays and lists that a value leads to: by functions, containers and attributes."""
-    if isinstance(value, np.ndarray | list):
+def _reached(value: Any, seen: set[int]) -> Iterator[Array]:
+    """Arrays that a value leads to: by functions, containers and attributes."""
+    if isinstance(value, np.ndarray):
         yield value
     if id(value) in seen or isinstance(value, types.ModuleType | type):
         return

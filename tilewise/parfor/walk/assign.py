@@ -11,13 +11,11 @@ import numpy as np
 
 from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, Undecided
-from tilewise.parfor.reductions.appended import APPEND
 from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls.call import Calls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
 from tilewise.parfor.walk.places.cells import kind_of_numbers
-from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.scope import classes_of, runs_when_read, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,
@@ -185,27 +183,6 @@ class Assign(Calls):
             for obj in base.objs:
                 for value in operands:
                     obj.content |= objects(value)
-        return True
-
-    def appends(self, call: ast.expr) -> bool:
-        """Record `L.append(x)` of a list that was there before; False if it is to be followed as any other call."""
-        if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
-            return False
-        method = call.func
-        if not isinstance(method, ast.Attribute) or method.attr != "append" or not isinstance(method.value, ast.Name):
-            return False
-        if isinstance(call.args[0], ast.Starred) or self.scope.called or self.scope.outer is not None:
-            return False
-        base = self._quietly(method.value)
-        if not base.is_known or type(base.known) is not list or base.carried or base.anything or len(base.objs) != 1:
-            return False
-        (grown,) = base.objs
-        if grown.array or grown.key != id(base.known):
-            return False
-        value = self.use(self.ev(call.args[0]))
-        grown.content |= objects(value)
-        grown.anything |= may_be_anything(value)
-        self.touch_cells(base, unknown(), write=True, op=APPEND)
         return True
 
     def _accumulate_default(self, target: ast.Subscript, found: Accumulation) -> bool:

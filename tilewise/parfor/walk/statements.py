@@ -47,8 +47,7 @@ class Branches(Assign):
         pass
 
     def _do_expr(self, node: ast.Expr) -> None:
-        if not self.appends(node.value):
-            self.ev(node.value)
+        self.ev(node.value)
 
     def _do_import(self, node: ast.Import) -> None:
         for alias in node.names:
