@@ -221,11 +221,14 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
     low, high = (None if v is no else v for v in (low, high))
     if kwargs or (low is None and high is None):
         return NotImplemented
+    a = a if type(a) is Array else np.asarray(a)
     d = np.result_type(*(v.dtype if hasattr(v, "dtype") else v for v in (a, low, high) if v is not None))
     if not rec.numeric(d) or d.kind == "c":
         return NotImplemented
     x = a
-    if type(a) is Array and a.dtype != d:  # in the memory order of a ufunc's result, which is not astype's
+    if type(a) is not Array:
+        x = a.astype(d)[()] if a.ndim == 0 else a
+    elif a.dtype != d:  # in the memory order of a ufunc's result, which is not astype's
         x = rec.record(apply("positive", (rec.as_node(a),), (d, d)), fixed=a._fixed)
     numbers = type(low) in (int, float) and type(high) in (int, float)
     for bound, worse, best in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
