@@ -14,6 +14,8 @@ import numpy as np
 
 from tilewise.parfor.plan.values import root_of
 
+Array = np.ndarray[Any, Any]
+
 
 def in_place(node: ast.For, names: frozenset[str], given: Mapping[str, Any], arrays: Sequence[Any]) -> frozenset[str]:
     """Of names that a body assigns, those that are always one of some arrays, or a view of one."""
