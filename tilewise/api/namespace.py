@@ -119,6 +119,7 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
             if not isinstance(value, types.ModuleType):
                 names[name] = ours(name, value)
     names.update((name, wrapped(name)) for name in ADDED)
+    names.update((name, getattr(np, name)) for name in ("_CopyMode", "_NoValue"))  # values of NumPy's arguments
     for name in ("linalg", "fft"):
         names[name] = submodule(name, getattr(np, name))
     names["lib"] = library()

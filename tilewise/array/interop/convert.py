@@ -14,7 +14,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_source, meta, node_of, on_cell
-from tilewise.array.interop.buffers import fill_buffer_slot, raise_again
+from tilewise.array.interop.buffers import FORMAT, WRITABLE, fill_buffer_slot, raise_again, refused
 from tilewise.array.pending import register
 from tilewise.array.session import begin_anew
 from tilewise.ir.node import Node, freeze, thaw, walk
@@ -113,7 +113,36 @@ def raw(self: Array) -> bytes:
 
 def buffer(self: Array, flags: int) -> memoryview:
     """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
-    return memoryview(lend(self))
+    return memoryview(answer(self, flags))
+
+
+def answer(x: Array, flags: int) -> Any:
+    """What is lent to who asks for a buffer.
+
+    `numpy.ndarray(shape, dtype, buffer=x)` asks for memory to write to, then for any, gives both back and holds on to
+    the handle only: what it was lent lives as long.
+    """
+    shown = lend(x)
+    if x.dtype.kind == "V" and flags & FORMAT and not _described(shown):
+        raise BufferError("buffers cannot describe this dtype")  # NumPy then asks for `__array__`
+    if refused.array == id(x) and not flags & (WRITABLE | FORMAT):
+        if id(x) not in _held:
+            weakref.finalize(x, _held.pop, id(x), None).atexit = False
+        _held.setdefault(id(x), []).append(shown)
+    refused.array = id(x) if flags & WRITABLE else None
+    return shown
+
+
+def _described(nd: ND) -> bool:
+    """Whether the text that a buffer has for a structure tells all of it (alignment next to objects, say)."""
+    try:
+        read, dtype = np.asarray(memoryview(nd)).dtype, nd.dtype  # type: ignore[arg-type]
+    except (RuntimeError, ValueError):
+        return False
+    return (read, read.names, read.isalignedstruct) == (dtype, dtype.names, dtype.isalignedstruct)
+
+
+_held: dict[int, list[Any]] = {}  # by handle: what was lent to arrays that hold on to the handle
 
 
 def release(self: Array, view: memoryview) -> None:
@@ -313,7 +342,7 @@ for _name, _method in {
 }.items():
     setattr(Array, _name, _method)
 Array.__array_interface__ = property(interface)
-fill_buffer_slot(Array, lend)
+fill_buffer_slot(Array, answer)
 Array.__array_priority__ = 1000.0
 # By this name pandas knows its own wrapper of NumPy's arrays, and takes masks (`frame[mask]`) from no other class.
 Array._typ = "npy_extension"
