@@ -465,13 +465,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Array:
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Array:
-    """A buffer's bytes as numbers: a snapshot, or, of memory that can be written, NumPy's array, which writes to it.
+    """A buffer's bytes as numbers: a view of an Array, a snapshot, or NumPy's array on memory that can be written.
 
     >>> import tilewise as tw
     >>> tw.frombuffer(b"abc", dtype="uint8")
     Array([97, 98, 99], dtype=uint8)
     """
-    return on_memory(np.frombuffer(buffer, dtype, count, offset))  # type: ignore[no-any-return]
+    made = np.frombuffer(buffer, dtype, count, offset)
+    if type(buffer) is Array and not made.dtype.hasobject:
+        return Array(made.shape, made.dtype, buffer, offset)
+    return on_memory(made)  # type: ignore[no-any-return]
 
 
 def _device(device: Any) -> None:

@@ -305,6 +305,7 @@ def resize(self: Array, *shape: Any, refcheck: bool = True) -> None:
         _as_scalar(self, "resize", *shape)
         return
     asked = shape[0] if len(shape) == 1 else shape
+    index(refcheck)  # a TypeError of what is no number
     if asked is None or shape == ():
         return
     dims = tuple(map(index, asked)) if np.iterable(asked) else (index(asked),)
