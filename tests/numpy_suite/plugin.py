@@ -26,7 +26,8 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def _recording() -> Iterator[None]:
-    with tilewise.config(eager_bytes=int(os.environ["NUMPY_SUITE_EAGER"]), fallback="silent"):
+    native = "NUMPY_SUITE_INTERPRETED" not in os.environ  # kernels as machine code
+    with tilewise.config(eager_bytes=int(os.environ["NUMPY_SUITE_EAGER"]), fallback="silent", native=native):
         yield
 
 
