@@ -1,6 +1,6 @@
 """`python -m tests.numpy_suite`: the tests that come with the installed NumPy, with Tilewise in NumPy's place.
 
-    python -m tests.numpy_suite [core/test_numeric lib/test_shape_base ...] [--eager BYTES] [-k NAMES] [--details]
+    python -m tests.numpy_suite [core/test_numeric lib/test_nanfunctions ...] [--eager BYTES] [--native] [--details]
 
 Copies of the files import our names. Prints counts for each file, each failure that `known.txt` does not explain, and
 each line of `known.txt` that explains none any more; ends with 1 if there is either.
@@ -53,7 +53,7 @@ def copy(name: str, folder: Path) -> Path:
     return target
 
 
-def outcomes(name: str, eager: int, chosen: str) -> Outcomes:
+def outcomes(name: str, eager: int, native: bool, chosen: str) -> Outcomes:
     """What became of each test of a file."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -64,6 +64,7 @@ def outcomes(name: str, eager: int, chosen: str) -> Outcomes:
         environment = os.environ | {
             "NUMPY_SUITE_OUTCOMES": str(target),
             "NUMPY_SUITE_EAGER": str(eager),
+            "NUMPY_SUITE_NATIVE": str(int(native)),
             "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]),
         }
         done = subprocess.run(
@@ -95,12 +96,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", help="such as core/test_numeric; all if there are none")
     parser.add_argument("--eager", type=int, default=0, help="bytes below which work is done at once (0: none)")
+    parser.add_argument("--native", action="store_true", help="compile kernels, which takes most of the time")
     parser.add_argument("-k", default="", help="only tests that this expression of pytest's names")
     parser.add_argument("--details", action="store_true", help="print the ends of the tracebacks, too")
     options = parser.parse_args()
     reasons, wrong = known(), False
     for name in options.files or FILES:
-        found = outcomes(name, options.eager, options.k)
+        found = outcomes(name, options.eager, options.native, options.k)
         counts = Counter(outcome for outcome, _ in found.values())
         failed = {test: cause for test, (outcome, cause) in found.items() if outcome == "failed"}
         lines = {test: explanation(test, reasons) for test in failed}

@@ -1,4 +1,4 @@
-"""What pytest needs to run copies of NumPy's tests. In: settings from the environment. Out: a line of JSON for each test."""
+"""What pytest needs to run copies of NumPy's tests. In: the environment. Out: a line of JSON for each test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def _recording() -> Iterator[None]:
-    native = "NUMPY_SUITE_INTERPRETED" not in os.environ  # kernels as machine code
+    native = os.environ["NUMPY_SUITE_NATIVE"] == "1"
     with tilewise.config(eager_bytes=int(os.environ["NUMPY_SUITE_EAGER"]), fallback="silent", native=native):
         yield
 

@@ -170,9 +170,10 @@ def _recorder(func: Any) -> Callable[..., Any]:
     @functools.wraps(func, updated=())
     def recorder(*args: Any, **kwargs: Any) -> Any:
         result = rec.wrap(_made(func)(*args, **kwargs))
+        if func in AS_GIVEN:
+            return result
         if type(result) is Array and result.ndim == 0 and not any(result is a for a in args):
-            if func not in AS_GIVEN:
-                result._fixed = func not in ARRAYS and not func.__name__.startswith("_")
+            result._fixed = func not in ARRAYS and not func.__name__.startswith("_")
         return result
 
     return recorder

@@ -78,7 +78,7 @@ def clip(self: Array, min: Any = None, max: Any = None, out: Any = None, **kwarg
 
 
 def choose(self: Array, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """Elements of the array that an index names: the method takes arrays one by one, NumPy's function a list of them."""
+    """Elements of the array that an index names: the method takes them one by one, NumPy's function in a list."""
     return call(np.choose, (self, choices[0] if len(choices) == 1 else choices), {"out": out, "mode": mode})
 
 
