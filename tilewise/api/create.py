@@ -310,7 +310,7 @@ def _copying(copy: Any) -> bool | None:
     """What NumPy takes for `copy=` besides True, False and None."""
     if isinstance(copy, str):
         raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
-    modes: Any = np._CopyMode  # type: ignore[attr-defined]
+    modes: Any = np._CopyMode
     if isinstance(copy, modes):
         return None if copy is modes.IF_NEEDED else copy is modes.ALWAYS
     return bool(copy)
