@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills clients bench bench-cluster bench-data bench-kernels bench-loops bench-parfor bench-programs bench-scripts bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills clients numpy-suite bench bench-cluster bench-data bench-kernels bench-loops bench-parfor bench-programs bench-scripts bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -59,6 +59,10 @@ kills: $(DEV)
 # Test suites of libraries that take arrays by protocol (SciPy, scikit-learn, xarray), with our arrays (half an hour).
 clients: $(DEV)
 	$(BIN)/python -m tests.clients
+
+# The tests that come with the installed NumPy, with Tilewise in NumPy's place (half an hour).
+numpy-suite: $(DEV)
+	$(BIN)/python -m tests.numpy_suite
 
 # Every benchmark there is: first the table of array programs beside their peers and C.
 bench: bench-kernels bench-scripts

@@ -120,9 +120,13 @@ def difference(expected: Any, got: Any, ulps: int = 0, order: bool = True) -> st
     if isinstance(expected, numpy.ndarray) and type(expected) is numpy.ndarray:
         if type(got) is not tilewise.Array:
             return f"a {type(got).__name__}, not an Array: {got!r}"
+        if got._fixed:
+            return f"a number {got!r}, not an array of no axes"
         return _arrays(expected, got, ulps, order)
     if isinstance(expected, numpy.generic):
         if type(got) is tilewise.Array:
+            if not got._fixed:
+                return f"an array {got!r}, not a number"
             return _arrays(numpy.asarray(expected), got, ulps, False)
         if not isinstance(got, type(expected)) or got.dtype != expected.dtype:
             return f"a {type(got).__name__} {got!r}, not a number of type {type(expected).__name__}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 import pytest
 
+import tilewise
 from tests.api.support import MODES, check_all, rows
 
 UFUNCS = sorted(
@@ -132,3 +135,40 @@ def test_operators(sign: str, mode: str) -> None:
 def test_signs(mode: str) -> None:
     texts = "-v|+v|abs(v)|~i|~b|-b|-u8|abs(i8)|~v|-s|-F|abs(c)|round(v)|round(s)|v.sum().__round__()"
     check_all(texts.split("|"), mode)
+
+
+class _Overrides:
+    """Takes part in ufuncs by the protocol, also as an output."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        at = [i for i, a in enumerate(inputs) if a is self]
+        return at or [-1 - j for j, a in enumerate(kwargs["out"]) if a is self]
+
+
+class _Refuses:
+    __array_ufunc__ = None
+
+    def __rdivmod__(self, other: Any) -> str:
+        return "theirs"
+
+
+class _Powers:
+    """Has powers, but no products."""
+
+    def __pow__(self, exponent: Any) -> Any:
+        return exponent
+
+
+@pytest.mark.parametrize("eager_bytes", [0, 1 << 20])
+def test_other_classes_have_their_say(eager_bytes: int) -> None:
+    with tilewise.config(eager_bytes=eager_bytes):
+        for np in (numpy, tilewise):
+            x, other = np.arange(3.0), _Overrides()
+            assert np.add(x, other) == [1] and np.add(x, x, other) == [-1] and np.sin(x, out=(other,)) == [-1]
+            assert np.modf(x, None, other) == [-2] and np.modf(x, out=(other, x)) == [-1]
+            assert divmod(x, _Refuses()) == "theirs"
+            assert (np.array([_Powers(), _Powers()]) ** 2).tolist() == [2, 2]
+            with pytest.raises(TypeError, match="must be a tuple"):
+                np.modf(x, out=x)
+            with pytest.raises(ValueError, match="one entry per"):
+                np.modf(x, out=(x,))

@@ -159,14 +159,21 @@ def recomposed(func: Any) -> Callable[..., Any]:
     return ready
 
 
+# Functions that give arrays of no axes where most give numbers, and those that give what an attribute is.
+ARRAYS = {np.select, np.tile, np.cov, np.resize, np.block}
+AS_GIVEN = {np.real, np.imag, np.real_if_close}
+
+
 def _recorder(func: Any) -> Callable[..., Any]:
     """As `recomposed`, made when it is first needed."""
 
     @functools.wraps(func, updated=())
     def recorder(*args: Any, **kwargs: Any) -> Any:
         result = rec.wrap(_made(func)(*args, **kwargs))
+        if func in AS_GIVEN:
+            return result
         if type(result) is Array and result.ndim == 0 and not any(result is a for a in args):
-            result._fixed = func is not np.select and not func.__name__.startswith("_")  # select gives 0-d arrays
+            result._fixed = func not in ARRAYS and not func.__name__.startswith("_")
         return result
 
     return recorder

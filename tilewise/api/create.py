@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,28 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return out
 
 
+def _nbytes(dims: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """The bytes of an array that is to be made."""
+    nbytes = math.prod(dims) * dtype.itemsize
+    if nbytes > sys.maxsize:
+        np.empty(dims, dtype)  # NumPy's complaint
+    return nbytes
+
+
 def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
     dims = _shape(shape)
-    nbytes = math.prod(dims) * dtype.itemsize
+    nbytes = _nbytes(dims, dtype)
     if type(value) is int and value == 0 and order == "C" and nbytes < policy.eager_limit():
         return from_buffer(np.zeros(dims, dtype))
     if nbytes < policy.eager_limit() or not rec.numeric(dtype) or not dims:
-        if order in ("C", None):
-            return from_buffer(
-                np.zeros(dims, dtype) if type(value) is int and value == 0 else np.full(dims, value, dtype)
-            )
-        out = np.empty(dims, dtype) if dtype.hasobject else pool.empty(dims, dtype, _perm(order, len(dims)))
+        if order in ("C", None) and type(value) is int and value == 0:
+            return from_buffer(np.zeros(dims, dtype))
+        if not rec.numeric(dtype):  # what 0 and 1 are of texts, dates and structures is NumPy's to say
+            value = np.ones((), dtype) if value else np.zeros((), dtype)
+        perm = _perm(order, len(dims))
+        if dtype.hasobject or perm is None:
+            return from_buffer(np.full(dims, value, dtype, order="C" if perm is None else "F"))
+        out = pool.empty(dims, dtype, perm)
         out[...] = value
         return from_buffer(out)
     scalar = const(np.asarray(value).astype(dtype)[()])  # type: ignore[arg-type]
@@ -78,7 +90,7 @@ def _perm(order: Any, ndim: int) -> Order:
     return fortran(ndim) if order == "F" else order
 
 
-def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
     """Zeros.
 
     >>> import tilewise as tw
@@ -124,7 +136,7 @@ def full(
     return _filled(shape, value, d, order)
 
 
-def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
     """Memory as it comes.
 
     >>> import tilewise as tw
@@ -135,7 +147,7 @@ def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
     dims, d = _shape(shape), rec.dtype_of(dtype)
     if d.hasobject or not d.itemsize:  # strings of no length have one character
         return from_buffer(np.empty(dims, d, "F" if order == "F" else "C"))
-    if math.prod(dims) * d.itemsize >= policy.eager_limit() and on_workers():
+    if _nbytes(dims, d) >= policy.eager_limit() and on_workers():
         return _filled(dims, 0, d, order)  # where it is wanted, not here to be sent there
     return from_buffer(pool.empty(dims, d, _perm(order, len(dims))))
 
@@ -149,6 +161,8 @@ def _like(maker: Any) -> Any:
         nd = few(a)
         if nd is not None and dtype is None and order == "K" and shape is None and device is None:
             return from_buffer(quick(nd))
+        if subok and rec.peculiar(a):
+            return rec.at_once(quick, (a, dtype, order, subok, shape), {"device": device})  # type: ignore[no-any-return]
         x = a if type(a) is Array else rec.record_const(a)
         d = x.dtype if dtype is None else rec.dtype_of(dtype)
         dims = x.shape if shape is None else _shape(shape)
@@ -195,6 +209,9 @@ def full_like(
     >>> tw.full_like(tw.arange(3), 5)
     Array([5, 5, 5])
     """
+    if subok and rec.peculiar(a):
+        like = (a, fill_value, dtype, order, subok, shape)
+        return rec.at_once(np.full_like, like, {"device": device})  # type: ignore[no-any-return]
     x = a if type(a) is Array else rec.record_const(a)
     d = x.dtype if dtype is None else rec.dtype_of(dtype)
     value = rec.unwrap(fill_value)
@@ -249,7 +266,7 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
-    ndmax: int = 0,
+    ndmax: int | None = None,
     like: Any = None,
 ) -> Array:
     """An array from data; always a copy of what it is given, unless that is an Array and copy is not asked for.
@@ -259,7 +276,9 @@ def array(
     Array([[1, 2],
            [3, 4]])
     """
-    if type(object) is Array and not ndmax:
+    if copy is not True and copy is not None and copy is not False:
+        copy = _copying(copy)
+    if type(object) is Array and ndmax is None:
         x: Array = object
         if dtype is not None and rec.dtype_of(dtype) != x.dtype:
             if copy is False:
@@ -273,18 +292,28 @@ def array(
         return x
     if type(object) not in PLAIN and (found := opened(object)) is not None:
         return array(found, dtype, copy=copy if dtype is not None else None, order=order, ndmin=ndmin)
-    if dtype is None and copy and not ndmin and not ndmax and order in ("K", "C") and _siblings(object):
+    if dtype is None and copy and not ndmin and ndmax is None and order in ("K", "C") and _siblings(object):
         return call(np.stack, (object,), {})  # type: ignore[no-any-return]
     large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= policy.eager_limit() > 0
-    if large and not ndmax and (dtype is None or rec.dtype_of(dtype) == object.dtype):
+    if large and ndmax is None and (dtype is None or rec.dtype_of(dtype) == object.dtype):
         return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     plain = type(object) is np.ndarray
     data = object if plain else rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
-    more = {"ndmax": ndmax} if ndmax else {}  # before NumPy 2.4 there is none
+    more = {} if ndmax is None else {"ndmax": ndmax}  # before NumPy 2.4 there is none
     made = np.array(data, dtype, copy=True, order=order, ndmin=ndmin, **more)  # type: ignore[call-overload]  # any str
     return from_buffer(made)
+
+
+def _copying(copy: Any) -> bool | None:
+    """What NumPy takes for `copy=` besides True, False and None."""
+    if isinstance(copy, str):
+        raise ValueError("strings are not allowed for 'copy' keyword. Use True/False/None instead.")
+    modes: Any = np._CopyMode
+    if isinstance(copy, modes):
+        return None if copy is modes.IF_NEEDED else copy is modes.ALWAYS
+    return bool(copy)
 
 
 def _siblings(parts: Any) -> bool:
@@ -436,13 +465,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Array:
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Array:
-    """A buffer's bytes as numbers: a snapshot, or, of memory that can be written, NumPy's array, which writes to it.
+    """A buffer's bytes as numbers: a view of an Array, a snapshot, or NumPy's array on memory that can be written.
 
     >>> import tilewise as tw
     >>> tw.frombuffer(b"abc", dtype="uint8")
     Array([97, 98, 99], dtype=uint8)
     """
-    return on_memory(np.frombuffer(buffer, dtype, count, offset))  # type: ignore[no-any-return]
+    made = np.frombuffer(buffer, dtype, count, offset)
+    if type(buffer) is Array and not made.dtype.hasobject:
+        return Array(made.shape, made.dtype, buffer, offset)
+    return on_memory(made)  # type: ignore[no-any-return]
 
 
 def _device(device: Any) -> None:

@@ -65,6 +65,37 @@ class Flat:
         """All elements in one new axis."""
         return views.flatten(self.x)
 
+    @property
+    def base(self) -> Array:
+        """The array whose elements these are."""
+        return self.x
+
+    @property
+    def index(self) -> int:
+        """How many elements were given."""
+        return self.at
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """Where in the array the next element is."""
+        shape = self.x.shape
+        past, rest = divmod(self.at, max(self.x.size, 1))
+        found = [int(i) for i in np.unravel_index(rest, shape)] if self.x.size else [0] * len(shape)
+        if past and found:
+            found[0] = shape[0]
+        return tuple(found)
+
+    def _compared(name: str) -> Any:  # type: ignore[misc]  # called while the class is made
+        def compare(self: Flat, other: Any) -> Any:
+            return getattr(views.flatten(self.x), name)(views.flatten(other.x) if type(other) is Flat else other)
+
+        return compare
+
+    __eq__, __ne__, __lt__ = _compared("__eq__"), _compared("__ne__"), _compared("__lt__")
+    __le__, __gt__, __ge__ = _compared("__le__"), _compared("__gt__"), _compared("__ge__")
+    __hash__ = None  # type: ignore[assignment]
+    del _compared
+
 
 def set_flat(self: Array, value: Any) -> None:
     """x.flat = value."""

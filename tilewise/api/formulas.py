@@ -66,7 +66,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     made = made.astype(kind)
     for k, c in enumerate(given[1:], 1):
         made = where(index == k, c if c.dtype == kind else c.astype(kind), made)
-    return made
+    return made if shape else made[()]
 
 
 @implements(np.piecewise)

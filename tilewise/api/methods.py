@@ -65,7 +65,7 @@ def _function(func: Any) -> Any:
 
 
 for _name in (
-    "all any argmax argmin argsort argpartition choose cumprod cumsum diagonal dot max mean min nonzero prod "
+    "all any argmax argmin argsort argpartition cumprod cumsum diagonal dot max mean min nonzero prod "
     "ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     setattr(Array, _name, _function(getattr(np, _name)))
@@ -76,6 +76,11 @@ _clip = _function(np.clip)
 def clip(self: Array, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
     """Elements limited to a range: the method needs no second bound, NumPy's function does."""
     return _clip(self, min, max, **kwargs) if out is None else _clip(self, min, max, out=out, **kwargs)
+
+
+def choose(self: Array, *choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Elements of the array that an index names: the method takes them one by one, NumPy's function in a list."""
+    return call(np.choose, (self, choices[0] if len(choices) == 1 else choices), {"out": out, "mode": mode})
 
 
 def transpose(self: Array, *axes: Any) -> Array:
@@ -284,7 +289,7 @@ def imag(self: Array) -> Array:
         return views.shown(self, nd.imag)
     zeros = create.zeros(self.shape, self.dtype, order="F" if nd.flags.fnc else "C")
     meta(zeros).flags.writeable = False
-    return zeros
+    return zeros[()] if self._fixed else zeros
 
 
 def _set(part: Any) -> Any:
@@ -306,6 +311,7 @@ def resize(self: Array, *shape: Any, refcheck: bool = True) -> None:
         _as_scalar(self, "resize", *shape)
         return
     asked = shape[0] if len(shape) == 1 else shape
+    index(refcheck)  # a TypeError of what is no number
     if asked is None or shape == ():
         return
     dims = tuple(map(index, asked)) if np.iterable(asked) else (index(asked),)
@@ -367,7 +373,7 @@ def setflags(self: Array, write: Any = None, align: Any = None, uic: Any = None)
 for _name, _method in {
     "transpose": transpose, "reshape": reshape, "copy": copy, "astype": astype, "fill": fill, "sort": sort,
     "view": view, "conj": conjugate, "conjugate": conjugate, "resize": resize, "flatten": views.flatten,
-    "setflags": setflags, "clip": clip,
+    "setflags": setflags, "clip": clip, "choose": choose,
     "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
     "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": byteswap,
     "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"),

@@ -126,6 +126,7 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
             else:
                 made[name] = partial(ours, name, value)
     made |= {name: partial(wrapped, name) for name in ADDED if name not in names}
+    names.update((name, getattr(np, name)) for name in ("_CopyMode", "_NoValue"))  # values of NumPy's arguments
     for name, home in later.items():
         if home.startswith(f"tilewise.{name}."):
             importlib.import_module(f"tilewise.{name}")  # a package: it is bound to its name now, and never again

@@ -148,6 +148,8 @@ def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(ins) < f.nin or len(outs) > f.nout or (outs and given is not None):
         return f(*rec.unwrap(args), **rec.unwrap(kwargs), out=rec.unwrap(given))  # NumPy's own complaint
     if given is not None:
+        if type(given) is not tuple and f.nout > 1:
+            raise TypeError("'out' must be a tuple of arrays")
         outs = list(given) if type(given) is tuple else [given]
     outs = [None if o is Ellipsis else o for o in outs]
     if type(given) is not tuple:
@@ -218,12 +220,14 @@ def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, A
         real = tuple(meta(o) if type(o) is Array else o for o in outs)
         plain = tuple(meta(a) if type(a) is Array else p for a, p in zip(ins, plain, strict=True))
         if any(o is not None for o in outs):
-            more["out"] = real if len(real) != 1 else real[0]
+            more["out"] = real
         sources: list[Array] = []
         rec.find_arrays(ins, sources)
         result = f(*plain, **more)
     if all(o is None for o in outs):
         return rec.wrap(result, sources)
+    if any(not isinstance(o, Array | np.ndarray | None) for o in outs):
+        return result  # what a class with `__array_ufunc__` says
     results = result if type(result) is tuple else (result,)
     shown = tuple(o if o is not None else rec.wrap(r) for o, r in zip(outs, results, strict=True))
     return shown if f.nout > 1 else shown[0]

@@ -15,7 +15,7 @@ from tilewise.api.dispatch import implements
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND, address, root
-from tilewise.array.handle import Array, meta, node_of, on_cell
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.array.indexing import thawed
 from tilewise.array.schedule import policy
 from tilewise.ir.order import Order, by_strides, fortran
@@ -97,7 +97,9 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """The operands in their common shape: views, or themselves where they have it."""
     arrays = [a if type(a) is Array else rec.record_const(a) for a in args]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    return tuple(a if a.shape == shape and not a._fixed else shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
+    if shape == ():  # of numbers, too, arrays of no axes
+        return tuple(from_buffer(forcing.force(a).copy()) if a._fixed else a for a in arrays)
+    return tuple(a if a.shape == shape else shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
 
 
 @implements(np.reshape, view=True)

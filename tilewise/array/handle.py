@@ -123,6 +123,9 @@ class Array(metaclass=ArrayClass):
         nd: ND = np.ndarray(shape, dtype, buffer, offset, strides, order)
         if buffer is None:
             return from_buffer(nd)
+        if type(buffer) is Array and strides is None and not nd.dtype.hasobject and nd.size:
+            part: Any = buffer.reshape(-1).view(np.uint8)[offset : offset + nd.nbytes].view(nd.dtype)
+            return part.reshape(nd.shape[::-1]).T if nd.flags.fnc else part.reshape(nd.shape)  # type: ignore[no-any-return]
         made: Array = on_memory(nd)
         return made
 

@@ -278,7 +278,7 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         if (
             kind == "f"
             or (kind == "c" and (type(other), other) in COMPLEX_POWERS)
-            or (kind != "c" and type(other) is int and (other == 2 or (other == 1 and kind in "iu")))
+            or (kind in "biu" and type(other) is int and (other == 2 or (other == 1 and kind in "iu")))
         ):
             return apply_ufunc(POWERS[other], (self,))
         if kind in "iu" and other == 0.5:  # exact, where vectors of powers are not
@@ -304,7 +304,8 @@ Array.__pow__ = _power
 
 
 def _divmod(self: Array, other: Any) -> Any:
-    return self // other, self % other
+    whole = self.__floordiv__(other)
+    return whole if whole is NotImplemented else (whole, self % other)
 
 
 def _rdivmod(self: Array, other: Any) -> Any:

@@ -55,7 +55,7 @@ class _Block:
             # Private, so that a forked child has its own copy.
             try:
                 memory = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            except OSError as error:
+            except (OSError, OverflowError) as error:
                 raise MemoryError(f"unable to allocate {size:,} bytes") from error
             self.memory: ND = np.frombuffer(memory, np.uint8)
         else:

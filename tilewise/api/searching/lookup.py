@@ -38,7 +38,8 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     elements, table = rec.as_node(v), rec.as_node(a)
     if elements.dtype != table.dtype or np.ndim(v) == 0:
         return NotImplemented  # NumPy makes them alike before it looks
-    return rec.record(lookup("searchsorted", elements, [table], INDEX, (("side", side),), _likely(elements)))
+    node = lookup("searchsorted", elements, [table], INDEX, (("side", side),), _likely(elements))
+    return rec.record(node, fixed=not node.shape)
 
 
 @implements(np.digitize)
@@ -47,7 +48,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if type(x) is not Array or type(bins) is Array or not _table(bins):
         return NotImplemented
     np.digitize(np.empty(0), bins, right)  # NumPy's complaint
-    return rec.record(lookup("digitize", rec.as_node(x), [rec.as_node(np.asarray(bins))], INDEX, (("right", right),)))
+    node = lookup("digitize", rec.as_node(x), [rec.as_node(np.asarray(bins))], INDEX, (("right", right),))
+    return rec.record(node, fixed=not node.shape)
 
 
 @implements(np.interp)
@@ -62,7 +64,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if tables[1].dtype.kind == "c" or x.dtype.kind == "c":
         return NotImplemented
     elements = rec.as_node(x)
-    return rec.record(lookup("interp", elements, tables, np.dtype(float), ends, _likely(elements)))
+    node = lookup("interp", elements, tables, np.dtype(float), ends, _likely(elements))
+    return rec.record(node, fixed=not node.shape)
 
 
 @implements(np.isin)

@@ -27,6 +27,16 @@ class _Stopped(threading.local):
 _stopped = _Stopped()
 
 
+class _Refused(threading.local):
+    """Of which array memory to write to was refused last, in this thread."""
+
+    array: int | None = None
+
+
+refused = _Refused()
+WRITABLE, FORMAT = 1, 4  # Python's PyBUF_ flags
+
+
 def raise_again(x: Any) -> None:
     """Raise what ended the evaluation of an array when its buffer was asked for (Ctrl-C, say)."""
     if _stopped.by is not None:
@@ -35,8 +45,8 @@ def raise_again(x: Any) -> None:
             raise error
 
 
-def fill_buffer_slot(cls: type, lend: Callable[[Any], Any]) -> None:
-    """Have instances of a class hand out the buffers of what `lend` gives for them."""
+def fill_buffer_slot(cls: type, lend: Callable[[Any, int], Any]) -> None:
+    """Have instances of a class hand out the buffers of what `lend` gives for them and for the flags of who asks."""
     if sys.version_info >= (3, 12) or sys.implementation.name != "cpython":
         return
     get = ctypes.pythonapi.PyObject_GetBuffer
@@ -47,7 +57,9 @@ def fill_buffer_slot(cls: type, lend: Callable[[Any], Any]) -> None:
         # NumPy asks for `__array__` next, which raises it.
         _stopped.by = None
         try:
-            shown = lend(x)
+            shown = lend(x, flags)
+        except BufferError:
+            return -1
         except BaseException as error:
             _stopped.by = id(x), error
             return -1

@@ -6,7 +6,6 @@ import importlib
 import sys
 import weakref
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_source, meta, node_of, on_cell
-from tilewise.array.interop.buffers import fill_buffer_slot, raise_again
+from tilewise.array.interop.buffers import FORMAT, WRITABLE, fill_buffer_slot, raise_again, refused
 from tilewise.array.pending import register
 from tilewise.array.session import begin_anew
 from tilewise.ir.node import Node, freeze, thaw, walk
@@ -33,22 +32,6 @@ def lend(x: Array) -> Any:
     with LOCK:
         nd = forcing.fetched(x)
         return _outside(x, nd) if _shared(x, nd) else _apart(x, nd)
-
-
-def lend_buffer(x: Array) -> Any:
-    """The same for the buffer protocol; None of records that its formats do not describe: NumPy asks another way."""
-    shown = lend(x)
-    return shown if type(shown) is memoryview or shown.dtype.fields is None or _described(shown.dtype) else None
-
-
-@cache
-def _described(dtype: np.dtype[Any]) -> bool:
-    """Whether records that are read through a buffer have the same dtype."""
-    try:
-        found = np.asarray(memoryview(np.empty(1, dtype))).dtype  # type: ignore[arg-type]
-    except (RuntimeError, ValueError):
-        return False
-    return found == dtype and found.isalignedstruct == dtype.isalignedstruct
 
 
 def _shared(x: Array, nd: ND) -> bool:
@@ -130,10 +113,36 @@ def raw(self: Array) -> bytes:
 
 def buffer(self: Array, flags: int) -> memoryview:
     """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
-    lent = lend_buffer(self)
-    if lent is None:
-        raise BufferError(f"buffers have no format for {self.dtype}")
-    return memoryview(lent)
+    return memoryview(answer(self, flags))
+
+
+def answer(x: Array, flags: int) -> Any:
+    """What is lent to who asks for a buffer.
+
+    `numpy.ndarray(shape, dtype, buffer=x)` asks for memory to write to, then for any, gives both back and holds on to
+    the handle only: what it was lent lives as long.
+    """
+    shown = lend(x)
+    if type(shown) is np.ndarray and shown.dtype.kind == "V" and flags & FORMAT and not _described(shown):
+        raise BufferError("buffers cannot describe this dtype")  # NumPy then asks for `__array__`
+    if refused.array == id(x) and not flags & (WRITABLE | FORMAT):
+        if id(x) not in _held:
+            weakref.finalize(x, _held.pop, id(x), None).atexit = False
+        _held.setdefault(id(x), []).append(shown)
+    refused.array = id(x) if flags & WRITABLE else None
+    return shown
+
+
+def _described(nd: ND) -> bool:
+    """Whether the text that a buffer has for a structure tells all of it (alignment next to objects, say)."""
+    try:
+        read, dtype = np.asarray(memoryview(nd)).dtype, nd.dtype  # type: ignore[arg-type]
+    except (RuntimeError, ValueError):
+        return False
+    return (read, read.names, read.isalignedstruct) == (dtype, dtype.names, dtype.isalignedstruct)
+
+
+_held: dict[int, list[Any]] = {}  # by handle: what was lent to arrays that hold on to the handle
 
 
 def release(self: Array, view: memoryview) -> None:
@@ -333,7 +342,7 @@ for _name, _method in {
 }.items():
     setattr(Array, _name, _method)
 Array.__array_interface__ = property(interface)
-fill_buffer_slot(Array, lend_buffer)
+fill_buffer_slot(Array, answer)
 Array.__array_priority__ = 1000.0
 # By this name pandas knows its own wrapper of NumPy's arrays, and takes masks (`frame[mask]`) from no other class.
 Array._typ = "npy_extension"
