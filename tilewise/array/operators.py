@@ -304,8 +304,9 @@ Array.__pow__ = _power
 
 
 def _divmod(self: Array, other: Any) -> Any:
-    whole = self.__floordiv__(other)
-    return whole if whole is NotImplemented else (whole, self % other)
+    x: Any = self
+    whole = x.__floordiv__(other)
+    return whole if whole is NotImplemented else (whole, x % other)
 
 
 def _rdivmod(self: Array, other: Any) -> Any:
