@@ -44,8 +44,8 @@ def _answering(work: Callable[[], int]) -> Generator[int, None, None]:
         except GeneratorExit:
             return
         except BaseException as error:
-            raise_later(error)
             answer = _release()
+            raise_later(error)  # last: from here on it may come at any time
 
 
 def _claim() -> int:
