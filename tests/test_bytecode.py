@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import py_compile
 import shutil
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewise.bytecode import Bytecode
+from tilewise import bytecode
+from tilewise.bytecode import MAGIC, Bytecode
 
 NAME = "bytecode_example"
 
@@ -26,6 +28,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (folder / "inner" / "leaf.py").write_text('"""A leaf."""\n\ndef depth():\n    return 2\n')
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
     importlib.invalidate_caches()
     importlib.import_module(f"{NAME}.inner.leaf")
     yield folder
@@ -78,3 +81,52 @@ def test_a_file_that_is_not_whole_or_not_ours(package: Path) -> None:
     Path(found.file).write_bytes(data)
     assert Bytecode(NAME, str(package), found.file).find_spec(f"{NAME}.inner") is not None
     assert Bytecode(NAME, str(package.parent), found.file).find_spec(f"{NAME}.inner") is None  # it has moved
+
+
+def test_no_byte_may_change(package: Path) -> None:
+    found = written(package)
+    data, names = Path(found.file).read_bytes(), (f"{NAME}.inner", f"{NAME}.inner.leaf")
+    codes = {name: found.code(name) for name in names}
+    for k in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[k : k + 7] = bytes(b ^ 0x5A for b in data[k : k + 7])
+        Path(found.file).write_bytes(damaged)
+        again = Bytecode(NAME, str(package), found.file)
+        right = [name for name in names if again.find_spec(name) is not None]
+        assert all(again.code(name) == codes[name] for name in right) and len(right) < 2
+        again.write()  # which keeps what is still right
+        assert Bytecode(NAME, str(package), found.file).find_spec(names[1]) is not None
+    other_python = MAGIC[:-4] + bytes(4) + data[len(MAGIC) :]
+    Path(found.file).write_bytes(other_python)
+    assert not any(Bytecode(NAME, str(package), found.file).find_spec(name) for name in names)
+
+
+def test_what_a_loaded_file_was_may_become_shorter(package: Path) -> None:
+    found = written(package)
+    os.truncate(found.file, 0)  # by another process: a mapped file would end this one
+    assert found.find_spec(f"{NAME}.inner.leaf") is not None
+    assert found.code(f"{NAME}.inner.leaf").co_names == ("__doc__", "depth")
+
+
+def test_nothing_is_written_where_it_is_no_use(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = package / "__pycache__"
+    found = Bytecode(NAME, str(package), str(caches / "all.pyc"))
+    before = sorted(caches.iterdir())
+    found.write(least=10)  # too few
+    for source in (package / "inner").glob("*.py"):
+        py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+    found.write()  # none that is checked by facts
+    assert sorted(caches.iterdir()) == before
+    monkeypatch.setattr(Bytecode, "_loaded", None)  # nobody may get as far as this
+    with pytest.raises(TypeError):
+        found.write()
+    assert sorted(caches.iterdir()) == before  # nothing half done is left
+    with pytest.raises(OSError):
+        Bytecode(NAME, str(package), str(package / "nowhere" / "all.pyc")).write()
+
+
+def test_installers_know_the_file() -> None:
+    source = Path(bytecode.__file__).with_name(f"{bytecode.NAME}.py")
+    assert source.is_file()
+    ours = {found.file for found in sys.meta_path if isinstance(found, Bytecode)}
+    assert ours == {importlib.util.cache_from_source(str(source))}

@@ -17,6 +17,7 @@ LEVELS = {
     "interrupts": 0,
     "later": 0,
     "bytecode": 0,
+    "bytecode_file": 0,
     "quick_import": 0,
     "records": 0,
     "config": 1,

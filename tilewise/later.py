@@ -30,7 +30,7 @@ class Later:
     def __getattr__(self, attribute: str) -> Any:
         if self._module is None:
             self._module = importlib.import_module(self._name)
-            for name in [name for name, value in self._names.items() if value is self]:
+            for name in [name for name, value in self._names.copy().items() if value is self]:  # others may add some
                 self._names[name] = self._module
         return getattr(self._module, attribute)
 

@@ -207,3 +207,62 @@ def test_a_killed_process_leaves_nothing() -> None:
         other.kill()
         other.join()
         wire.close()
+
+
+def lent(left: Wire, right: Wire) -> Any:
+    """A piece that lies in shared memory."""
+    pieces = (swap(left, right, run, [LARGE * run])[0] for run in range(1, 9))
+    return next(got for got in pieces if not got.flags.writeable)
+
+
+def test_pieces_that_went_with_a_link_are_dropped(pair: tuple[Wire, Wire]) -> None:
+    left, right = pair
+    lent(left, right)
+    assert right.shared is not None
+    right.shared.ended(0)  # as if there had been another link meanwhile
+    left.send(0, 1, Tag(0, 9, 0), [LARGE])
+    pump(right)
+    assert 0 in right.links and not right._pieces, "nobody is lost for that"
+    left.send(0, 1, Tag(0, 9, 1), [LARGE[:5]])
+    numpy.testing.assert_array_equal(right.receive(0, 1, Tag(0, 9, 1))[0], LARGE[:5])
+
+
+def test_a_fork_of_the_receiver_frees_nothing(pair: tuple[Wire, Wire]) -> None:
+    left, right = pair
+    got = lent(left, right)
+    assert left.shared is not None
+    taken = [s for s in left.shared._mine[1] if s.memory[0]]
+    child = os.fork()
+    if not child:
+        del got
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert taken and all(s.memory[0] for s in taken)
+    del got
+    gc.collect()
+    assert not any(s.memory[0] for s in taken)
+
+
+def test_offers_to_the_dead_leave_nothing(pair: tuple[Wire, Wire], monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right = pair
+    before, shared = descriptors(), left.shared
+    swap(left, right, 1, [LARGE])
+
+    def dies(who: int, message: Any) -> None:
+        raise PeerLost(f"process {who} is gone")
+
+    monkeypatch.setattr(left, "post", dies)  # while it sends an offer
+    with pytest.raises(PeerLost):
+        left.send(0, 1, Tag(0, 2, 0), [LARGE])
+    assert shared is not None and not shared._mine and not shared._bytes and descriptors() == before
+
+
+def test_files_of_many_processes_are_bounded(pair: tuple[Wire, Wire], monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right = pair
+    monkeypatch.setattr(shared_memory, "MOST_FILES", 3)
+    maps = mapped()
+    kept = [swap(left, right, run, [LARGE * run])[0] for run in range(1, 12)]
+    assert mapped() - maps == 6 and sum(not x.flags.writeable for x in kept) == 3
+    for run, got in enumerate(kept, 1):
+        numpy.testing.assert_array_equal(got, LARGE * run)

@@ -142,7 +142,10 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
         else:
             home = later.get(name)
             value = modules.load(name) if home is None else getattr(importlib.import_module(home), name)
-        return names.setdefault(name, value)  # another thread may have been first
+        found = names.setdefault(name, value)  # another thread may have been first
+        if found is not value and isinstance(found, types.ModuleType):
+            sys.modules[found.__name__] = found
+        return found
 
     names["__getattr__"] = asked
     names["__dir__"] = lambda: sorted({*names, *made, *modules.NAMES, *(name for name in later if name[0] != "_")})

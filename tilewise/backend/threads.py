@@ -35,7 +35,7 @@ Work = Callable[[int], object]
 
 
 class _Helping(threading.local):
-    """Of a helper: the launch that it works for, or did."""
+    """Of a helper: the launch that it works for."""
 
     job: _Job | None = None
 
@@ -69,6 +69,7 @@ class _Job:
             self.run()
         except BaseException as error:
             self.error = self.error or error
+        _helping.job = None
         self._through[helper] = True
         _open(self._gates[helper])
 

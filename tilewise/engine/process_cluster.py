@@ -154,9 +154,7 @@ class WiredCluster(Cluster):
                     beat = time.monotonic() + BEAT_SECONDS
         lines.awaited.difference_update(futures)
         got = [lines.answers.pop(f) for f in futures]
-        return [
-            Report.unpacked(a) if type(a) is tuple else a.unpacked() if isinstance(a, PackedFailure) else a for a in got
-        ]
+        return [_unpacked(a) for a in got]
 
     def disregard(self, futures: Sequence[Any]) -> None:
         """Drop answers that nobody waits for."""

@@ -26,6 +26,7 @@ ND = np.ndarray[Any, Any]
 SHARED_BYTES = 1 << 15  # of a piece, at least: half the processor time of a link (benchmarks/transport.py)
 MOST_BYTES = 1 << 27  # of all segments that a process offers
 MOST_SEGMENTS = 16  # for one other process: each is an open file of both
+MOST_FILES = 256  # of a process, for its own and others' segments: many systems allow 1024 in all
 SLACK = 4  # a segment is larger than a piece by at most one part of so many
 _HEADER = 64  # bytes before the piece: the first one is 1 while somebody uses it, else 0
 _FREE, _TAKEN = 0, 1
@@ -62,10 +63,10 @@ class _Segment:
 class _Lent:
     """What the arrays of the receiver that lie in a segment hold on to: when it dies, the segment is free."""
 
-    __slots__ = ("__array_interface__", "_segment")
+    __slots__ = ("__array_interface__", "_process", "_segment")
 
     def __init__(self, segment: _Segment, dtype: str, shape: tuple[int, ...]) -> None:
-        self._segment = segment
+        self._segment, self._process = segment, os.getpid()
         self.__array_interface__ = {
             "shape": shape,
             "typestr": dtype,
@@ -74,7 +75,7 @@ class _Lent:
         }
 
     def __del__(self, ending: Callable[[], bool] = is_finalizing) -> None:
-        if ending():  # modules are empty when the process ends
+        if ending() or self._process != os.getpid():  # modules are empty at the end; a fork has borrowed nothing
             return
         # All loads from the piece come before the store: a release and then an acquire, which no processor swaps.
         fence = threading.Lock()
@@ -121,7 +122,7 @@ class SharedMemory:
         if len(self._missed) > 1000:
             self._missed.clear()
         segments, gone = self._mine[who], []
-        while self._bytes + size > MOST_BYTES or len(segments) >= MOST_SEGMENTS:
+        while self._bytes + size > MOST_BYTES or len(segments) >= MOST_SEGMENTS or self._files() >= MOST_FILES:
             free = next((s for s in segments if s.usable and s.memory[0] == _FREE and s.nbytes != size), None)
             if free is None:
                 return None
@@ -162,7 +163,7 @@ class SharedMemory:
         theirs = self._theirs.setdefault(who, {})
         for number in offer.gone:
             theirs.pop(number, None)
-        if not self.works or offer.machine != machine():
+        if not self.works or offer.machine != machine() or self._files() >= MOST_FILES:
             return False
         path = f"/proc/{offer.process}/fd/{offer.descriptor}"
         try:
@@ -177,9 +178,10 @@ class SharedMemory:
             return False
         return True
 
-    def get(self, who: int, number: int, dtype: str, shape: tuple[int, ...]) -> ND:
-        """A piece where it lies, to read; its segment is taken as long as anybody has it."""
-        return np.asarray(_Lent(self._theirs[who][number], dtype, shape))
+    def get(self, who: int, number: int, dtype: str, shape: tuple[int, ...]) -> ND | None:
+        """A piece where it lies, to read; its segment is taken as long as anybody has it. None: it went with a link."""
+        segment = self._theirs.get(who, {}).get(number)
+        return None if segment is None else np.asarray(_Lent(segment, dtype, shape))
 
     # -- both ---------------------------------------------------------------------------------------------------------
 
@@ -188,6 +190,9 @@ class SharedMemory:
         self._theirs.pop(who, None)
         self._refused.discard(who)
         self._drop_mine(who)
+
+    def _files(self) -> int:
+        return sum(map(len, self._mine.values())) + sum(map(len, self._theirs.values()))
 
     def _drop_mine(self, who: int) -> None:
         for s in self._mine.pop(who, ()):

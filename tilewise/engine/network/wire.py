@@ -109,22 +109,26 @@ class Wire(Links):
             large = p.nbytes >= SHARED_BYTES and p.dtype.kind in "biufc"
             lent = shared.put(home, p.T if turned else p) if large else None
             if isinstance(lent, Offer):
-                self.post(home, (OFFER, *lent))
+                try:
+                    self.post(home, (OFFER, *lent))
+                except PeerLost:
+                    shared.ended(home)  # the link may have ended before there was this segment
+                    raise
                 lent = None
             packed += flat([p]) if lent is None else [(p.dtype.str, p.shape, lent, turned)]
         return packed
 
-    def _unpacked(self, who: int, packed: Sequence[Any]) -> list[ND]:
-        """What `_packed` was given, to read."""
+    def _unpacked(self, who: int, packed: Sequence[Any]) -> list[ND] | None:
+        """What `_packed` was given, to read; None if a link that has ended had it: nobody waits for it."""
         if not any(type(p) is tuple and len(p) == 4 for p in packed):
             return unflat(packed)
-        if self.shared is None or who not in self.links:
-            raise PeerLost(f"process {who} is gone")
         found = []
         for p in packed:
             if type(p) is tuple and len(p) == 4:
                 dtype, shape, lent, turned = p
-                x = self.shared.get(who, lent, dtype, shape[::-1] if turned else shape)
+                x = None if self.shared is None else self.shared.get(who, lent, dtype, shape[::-1] if turned else shape)
+                if x is None:
+                    return None
                 found.append(x.T if turned else x)
             else:
                 found += unflat([p])
@@ -262,7 +266,7 @@ class Wire(Links):
         kind = message[0]
         if kind == PIECES:
             key, pieces = message[1], self._unpacked(who, message[2])
-            if key[_EPOCH] == self.epoch and key[_RUN] >= self._run:
+            if key[_EPOCH] == self.epoch and key[_RUN] >= self._run and pieces is not None:
                 self._pieces[key] = pieces
         elif kind == FAILED:
             if message[1] == self.epoch:
