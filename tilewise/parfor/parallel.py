@@ -40,7 +40,7 @@ from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
 from tilewise.parfor.reductions.appended import APPEND
-from tilewise.parfor.reductions.in_place import hidden, in_place
+from tilewise.parfor.reductions.in_place import hidden, in_place, stored
 from tilewise.parfor.reductions.late import notes_of
 from tilewise.parfor.remembered import Start
 from tilewise.parfor.rewrite import LoopSource, rewritten
@@ -149,9 +149,10 @@ class _Run:
         stays = in_place(self.source.node, self.source.assigned, given, arrays)
         reductions = {n: op for n, op in reductions.items() if n not in stays}
         kept = unchecked = unchecked - stays
-        several = hidden(self.source.node, self.names, given, [x for x, _ in summed])
+        shared = partial(hidden, self.source.node, self.names, given, kept=stored(touched))
+        several = shared([x for x, _ in summed])
         if on_mesh is None:
-            together = [c for c in cells if c[1] != APPEND or hidden(self.source.node, self.names, given, [c[0]])]
+            together = [c for c in cells if c[1] != APPEND or shared([c[0]])]
             modes = self._modes(results, several, cells, bool(together))
             written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
 
