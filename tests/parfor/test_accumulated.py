@@ -169,3 +169,50 @@ def test_threads_have_no_arrays_of_their_own_where_there_are_views() -> None:
     seen[:] = 0
     tw.parallel(views)(x[:40], seen)
     assert seen.tolist() == [0, *(1000 * np.bincount(x[:40])).tolist()]
+
+
+def _boxed(x: Any) -> list[Any]:
+    return [x]
+
+
+def stored(sums: Any, cells: list[Any], asked: Any) -> None:
+    """What is accumulated lies in results, as it is and by views; so do views of what other iterations write."""
+    for i in tw.parfor(range(len(cells)), mode=asked, workers=2):
+        shown = sums[1:]
+        cells[i] = [shown, _boxed(sums), [sums[::-1].reshape(1, -1)]]
+        sums += i
+
+
+@pytest.mark.parametrize("mode", [None, "processes", "threads"])
+def test_what_is_accumulated_is_the_users_where_it_is_stored(mode: str | None) -> None:
+    cells: list[Any] = [0] * 5
+    sums = np.zeros(3)
+    if mode == "threads":
+        with pytest.raises(tw.ParforError, match="threads cannot keep apart"):
+            tw.parallel(stored)(sums, cells, mode)
+        assert not sums.any() and cells == [0] * 5
+        return
+    tw.parallel(stored)(sums, cells, mode)
+    assert sums.tolist() == [10.0] * 3
+    sums[:] = [1.0, 2.0, 3.0]
+    for tail, (whole,), (turned,) in cells:
+        assert whole is sums
+        assert tail.tolist() == [2.0, 3.0] and turned.tolist() == [[3.0, 2.0, 1.0]]
+
+
+def views(rows: Any, cells: list[Any]) -> None:
+    for i in tw.parfor(range(len(cells)), mode="processes", workers=2):
+        cells[i] = [rows[:, :2].T, rows[::-1], rows[:0], rows.real]
+        rows[i] = i
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_views_in_results_of_processes_show_what_others_wrote(order: Any) -> None:
+    held = np.zeros((8, 3), order=order)
+    for rows in (held, held[::2], held[4:][::-1]):
+        rows[:] = -1
+        cells: list[Any] = [0] * 4
+        tw.parallel(views)(rows, cells)
+        for left, turned, none, real in cells:
+            assert np.array_equal(left, rows[:, :2].T) and np.array_equal(turned, rows[::-1]) and none.shape[0] == 0
+            assert np.shares_memory(left, rows) and np.shares_memory(real, rows)
