@@ -16,8 +16,6 @@ LEVELS = {
     "errors": 0,
     "interrupts": 0,
     "later": 0,
-    "bytecode": 0,
-    "bytecode_file": 0,
     "quick_import": 0,
     "records": 0,
     "config": 1,

@@ -22,12 +22,6 @@ Every name of NumPy is here and does what it does there, on Arrays that are comp
 # ruff: noqa: E402
 from __future__ import annotations
 
-import os as _os
-
-from tilewise import bytecode
-
-bytecode.use("tilewise", _os.path.dirname(__file__), getattr(bytecode, "__cached__", None))
-
 from tilewise.quick_import import Quickly
 
 _quickly = Quickly()  # until the end of this file
