@@ -10,6 +10,7 @@ import _signal  # type: ignore[import-not-found]  # `signal` turns numbers into 
 import _thread
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -115,13 +116,15 @@ class allowed:
             _State.open = self._open
 
 
-def raise_later(error: BaseException) -> None:
-    """Raise an exception of this class when this thread runs Python again.
+def raise_later(error: BaseException, busy: list[bool]) -> None:
+    """Raise an exception of this class when this thread runs Python again, and is no longer `busy` with an answer.
 
     For what native code calls: Python prints what is raised there, and forgets it.
     """
-    _thread.start_new_thread(_raise_in, (threading.get_ident(), type(error)))  # asks for the lock that this one has
+    _thread.start_new_thread(_raise_in, (threading.get_ident(), type(error), busy))
 
 
-def _raise_in(thread: int, kind: type[BaseException]) -> None:
+def _raise_in(thread: int, kind: type[BaseException], busy: list[bool]) -> None:
+    while busy[0]:
+        time.sleep(0.0005)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.backend import threads
-from tilewise.backend.llvm.program.team import Team
 
 
 def counts(a):
@@ -129,29 +127,7 @@ def test_no_interrupt_is_lost_between_loops_on_threads():
                 began = time.perf_counter()
                 while time.perf_counter() - began < 20:
                     f(a, 3)
+            time.sleep(0.02)  # two at the same time may count as one; and none comes twice
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def test_an_interrupt_of_a_call_inside_leaves_the_helpers_of_the_call_around(
-    monkeypatch, same_settings_after_each_test
-):
-    """Its code goes on where the interrupt is caught in between, and reads where its helpers are."""
-    tw.config(threads=2)
-    around, inside_of_it = Team(), Team()
-    assert around._functions[0]()
-    try:
-
-        def begin():
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(threads, "begin", begin)
-            with pytest.raises(KeyboardInterrupt):
-                assert not inside_of_it._functions[0]()
-                time.sleep(10)
-        assert threads._team.owner and around._words is not None
-    finally:
-        around._functions[1]()
-    assert not threads._team.owner and around._words is None

@@ -35,7 +35,7 @@ Work = Callable[[int], object]
 
 
 class _Helping(threading.local):
-    """Of a helper: the launch that it works for."""
+    """Of a helper: the launch that it works for, or did."""
 
     job: _Job | None = None
 
@@ -69,7 +69,6 @@ class _Job:
             self.run()
         except BaseException as error:
             self.error = self.error or error
-        _helping.job = None
         self._through[helper] = True
         _open(self._gates[helper])
 
@@ -302,6 +301,16 @@ def end() -> None:
     """Give the helpers back."""
     _team.latest = time.perf_counter()
     _team.owner.clear()
+
+
+def give_up() -> None:
+    """Give back helpers that an interrupted `begin` may have taken for this thread."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code is not _Team.run.__code__:
+        frame = frame.f_back
+    owner = _team.owner.get("team")
+    if frame.f_back is None and owner is not None and owner[0] == threading.get_ident():  # no launch has them
+        _team.owner.clear()
 
 
 def run_in_turn(before: Work, turn: Work, after: Work, parts: int) -> None:

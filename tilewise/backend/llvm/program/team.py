@@ -6,6 +6,7 @@ A program asks when it comes to a loop that is worth several threads, and not be
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -15,6 +16,7 @@ from tilewise.backend.llvm.call.parallel_for import place_of
 from tilewise.interrupts import raise_later, to_the_end
 
 _CLAIM, _RELEASE = ctypes.CFUNCTYPE(ctypes.c_int64), ctypes.CFUNCTYPE(None)
+_held: dict[int, Any] = {}  # by thread: words that its program reads
 
 
 class Team:
@@ -22,41 +24,54 @@ class Team:
 
     def __init__(self) -> None:
         helpers.prepare()
-        self._words: Any = None  # that a program reads, while it has helpers; a call inside of it has a team of its own
-        self._functions = _CLAIM(self._answers(self._claim).__next__), _RELEASE(self._answers(self._release).__next__)
+        self._functions = _CLAIM(_answers(_claim, int).__next__), _RELEASE(_answers(_release, _release).__next__)
         self.addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
 
-    def _answers(self, work: Callable[[], int]) -> Generator[int, None, None]:
-        """Answers to native code, which nothing may be raised to: Ctrl-C is heard a little later."""
-        begun = self._answering(work)
-        next(begun)
-        return begun
 
-    def _answering(self, work: Callable[[], int]) -> Generator[int, None, None]:
-        answer = 0
-        while True:
-            try:  # a generator goes on inside of it: there handlers of signals run
-                yield answer
-                answer = work()
-            except GeneratorExit:
-                return
-            except BaseException as error:
-                answer = self._release()
-                raise_later(error)  # last: from here on it may come at any time
+def _answers(work: Callable[[], int], instead: Callable[[], int]) -> Generator[int, None, None]:
+    """Answers to native code, which nothing may be raised to: Ctrl-C is heard a little later."""
+    begun = _answering(work, instead)
+    next(begun)
+    return begun
 
-    def _claim(self) -> int:
-        """The address of what `helpers.posting` says, or 0: there are no helpers, and the loop runs on one thread."""
+
+def _answering(work: Callable[[], int], instead: Callable[[], int]) -> Generator[int, None, None]:
+    answer, busy = 0, [False]
+    while True:
+        try:  # a generator goes on inside of it: there handlers of signals run
+            busy[0] = False
+            yield answer
+            busy[0] = True
+            answer = work()
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            busy[0] = True
+            raise_later(error, busy)
+            answer = instead()
+
+
+def _claim() -> int:
+    """The address of what `helpers.posting` says, or 0: there are no helpers, and the loop runs on one thread."""
+    words = None
+    try:
         with to_the_end():
             found = threads.begin()
             if not found:
-                return 0
-            self._words = helpers.posting(found)
-        return place_of(self._words)
+                return 0  # a program around this one may have them
+            words = _held[threading.get_ident()] = helpers.posting(found)
+        return place_of(words)
+    except BaseException:
+        if words is not None:
+            _release()
+        elif threading.get_ident() not in _held:
+            threads.give_up()
+        raise
 
-    def _release(self) -> int:
-        """Let helpers go, if this program has them."""
-        with to_the_end():
-            if self._words is not None:
-                self._words = None
-                threads.end()
-        return 0
+
+def _release() -> int:
+    """Let helpers go, if this thread has them."""
+    with to_the_end():
+        if _held.pop(threading.get_ident(), None) is not None:
+            threads.end()
+    return 0
