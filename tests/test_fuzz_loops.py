@@ -20,7 +20,7 @@ from tests.fuzz.loops import generate as generation
 from tests.fuzz.loops.case import AliasSpec, ArraySpec, Case, ScalarSpec
 from tests.fuzz.loops.check import check, expected
 from tests.fuzz.loops.isolate import Send, isolated
-from tests.fuzz.loops.outcome import Outcome, difference, run
+from tests.fuzz.loops.outcome import Outcome, Runaway, difference, ended, run
 from tests.fuzz.loops.overflow import accepted
 from tests.fuzz.loops.shrink import shrink
 
@@ -110,8 +110,14 @@ class Mutant(ast.NodeTransformer):
         tree = ast.fix_missing_locations(self.visit(ast.parse(module)))
         names: dict[str, Any] = {"np": np, "wrong": wrong}
         exec(compile(tree, f.__code__.co_filename, "exec"), names)
-        made: Callable[..., Any] = names["f"]
-        return made
+
+        def call(*args: Any) -> Any:
+            try:
+                return ended(names["f"], args)
+            except Runaway:  # what is wrong may run for ever
+                raise RuntimeError("it does not end") from None
+
+        return call
 
 
 class wrong:

@@ -67,7 +67,7 @@ def run(function: Callable[..., Any], args: Sequence[Any], traced: bool = False)
     with warnings.catch_warnings(record=True) as told, np.errstate(all="ignore", invalid="warn"):
         warnings.simplefilter("always")
         try:
-            result = _traced(function, args) if traced else function(*args)
+            result = ended(function, args) if traced else function(*args)
         except Exception as error:
             frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<loops")]
             line = frames[-1].lineno or 0 if frames else 0
@@ -99,7 +99,8 @@ def _relation(part: Any, args: Sequence[Any]) -> str:
     return "shares memory" if shared else ""
 
 
-def _traced(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def ended(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Call plain Python; raises Runaway."""
     count = 0
 
     def watch(frame: FrameType, event: str, _: Any) -> Any:
