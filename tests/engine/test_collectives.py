@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -168,6 +170,28 @@ def test_taken_from_views(name: str, mesh: tuple[int, ...]) -> None:
                     got = tw.take(view(tw.asarray(a) * 1), tw.asarray(index) * 1, axis)
                     want = numpy.take(view(a), index, axis)
                     assert got.strides == want.strides and numpy.array_equal(got.compute(), want)
+
+
+def test_writes_that_name_places_of_nothing() -> None:
+    """What is written has no elements, and lies in blocks like any other value."""
+    given = numpy.zeros((0, 2, 3))
+    with tw.config(eager_bytes=0, native=False, objective="bytes"), tw.session(engine="virtual", mesh=(2, 4)):
+        x = tw.asarray(given) * 1
+        x[:, [0], [0, 0, 0, 0]] += tw.asarray(numpy.zeros((0, 4), "f4"))
+        assert x.compute().shape == given.shape
+
+
+def test_a_first_plan_for_workers() -> None:
+    """Nothing was evaluated in this process before, so no backend is open."""
+    lines = (
+        "import numpy, tilewise as tw, tilewise.backend.host",
+        "tw.config(eager_bytes=0, native=False)",
+        "with tw.session(engine='virtual', workers=2):",
+        "    x = tw.asarray(numpy.ones((40, 3))) * 2",
+        "    print(((x - x.mean(0)) + x.max(1)[:, None]).sum(), end='')",
+    )
+    row = [sys.executable, "-c", "\n".join(lines)]
+    assert subprocess.run(row, capture_output=True, text=True, check=True).stdout == "240.0"
 
 
 def assigned(x: Any) -> Any:

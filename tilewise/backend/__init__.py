@@ -14,9 +14,9 @@ from tilewise.later import later
 
 if TYPE_CHECKING:
     from tilewise.backend.base import Backend, Facts, HostBackend
-    from tilewise.backend.host import facts as host
+    from tilewise.backend.host import facts as known_facts
 else:
-    host = later("tilewise.backend.host.facts")
+    known_facts = later("tilewise.backend.host.facts")  # not `host`: Python gives that name to the package of it
 
 NATIVE, REFERENCE = "llvm", "reference"
 MODULES = {NATIVE: "tilewise.backend.llvm.backend", REFERENCE: "tilewise.backend.reference"}  # each has `open()`
@@ -60,4 +60,4 @@ def chosen(settings: Settings) -> str:
 def facts() -> Facts:
     """What the device has that plans are made for (no code is loaded for it: vectors may not be known yet)."""
     opened = _opened.get(chosen(current()))
-    return host.host_facts(0) if opened is None else opened.facts
+    return known_facts.host_facts(0) if opened is None else opened.facts

@@ -387,7 +387,7 @@ def _(op: Put | At, call: CollectiveCall, worker: int, blocks: Parts, *rest: Par
     for b, x in blocks.items():
         where, at = places.within(rows, b)
         out[b] = x.copy(order="K")
-        if where.size:
+        if where.size and x.size:
             written = [np.take(values, where, axis=key.first)] if sent else [v[-1] for v in given]
             plain.into(out[b], *written, *at[key.first :])
     return out
