@@ -58,7 +58,8 @@ class _Pickler(pickle.Pickler):
         """The address of an object that was there before, or of the array whose memory one shows, and where."""
         if id(obj) in self.outer and self.outer[id(obj)] is obj:
             return id(obj), None
-        if type(obj) is not np.ndarray or (base := _shown(obj)) is None or self.outer.get(id(base)) is not base:
+        base = _shown(obj) if type(obj) is np.ndarray else None
+        if base is None or self.outer.get(id(base)) is not base:
             return None
         offset = obj.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return id(base), (obj.shape, obj.dtype, offset, obj.strides, obj.flags.writeable)
