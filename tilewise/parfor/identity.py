@@ -59,7 +59,7 @@ class _Pickler(pickle.Pickler):
         if id(obj) in self.outer and self.outer[id(obj)] is obj:
             return id(obj), None
         base = _shown(obj) if type(obj) is np.ndarray else None
-        if base is None or self.outer.get(id(base)) is not base:
+        if base is None or id(self.outer.get(id(base))) != id(base):
             return None
         offset = obj.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return id(base), (obj.shape, obj.dtype, offset, obj.strides, obj.flags.writeable)
