@@ -14,7 +14,7 @@ import pytest
 
 import tilewise
 
-TARGET = Path(os.environ["NUMPY_SUITE_OUTCOMES"])  # a line for each test
+TARGET = Path(os.environ.get("NUMPY_SUITE_OUTCOMES", os.devnull))  # a line for each test
 LONGEST_S = int(os.environ.get("NUMPY_SUITE_LONGEST", "30"))  # seconds that a test may take
 
 

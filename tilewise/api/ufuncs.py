@@ -220,7 +220,7 @@ def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, A
         real = tuple(meta(o) if type(o) is Array else o for o in outs)
         plain = tuple(meta(a) if type(a) is Array else p for a, p in zip(ins, plain, strict=True))
         if any(o is not None for o in outs):
-            more["out"] = real
+            more["out"] = real if isinstance(f, np.ufunc) or len(real) > 1 else real[0]
         sources: list[Array] = []
         rec.find_arrays(ins, sources)
         result = f(*plain, **more)

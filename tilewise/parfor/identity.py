@@ -2,8 +2,7 @@
 
 A forked worker has the objects that were there before the loop at the same addresses. Where a result holds one of
 them (`found[i] = best_model`), the plain loop has that very object in it: so its address is sent, and the parent looks
-it up. A view of such an array (`rows[i] = [x[i]]`) is sent as the place it shows, and is a view again: what other
-iterations write there can be seen through it.
+it up.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ def outer_objects(job: Job) -> dict[int, Any]:
             queue.extend(value.values())
         elif isinstance(value, np.ndarray):
             queue.extend(value.ravel().tolist() if value.dtype.hasobject else ())
-            queue.extend(() if value.base is None else (value.base,))
         elif not isinstance(value, type | types.FunctionType | types.ModuleType):
             queue.extend(getattr(value, "__dict__", {}).values())
     return found
@@ -54,15 +52,9 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=5)
         self.outer = outer
 
-    def persistent_id(self, obj: Any) -> Any:
-        """The address of an object that was there before, or of the array whose memory one shows, and where."""
-        if id(obj) in self.outer and self.outer[id(obj)] is obj:
-            return id(obj), None
-        base = _shown(obj) if type(obj) is np.ndarray else None
-        if base is None or id(self.outer.get(id(base))) != id(base):
-            return None
-        offset = obj.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        return id(base), (obj.shape, obj.dtype, offset, obj.strides, obj.flags.writeable)
+    def persistent_id(self, obj: Any) -> int | None:
+        """The address of an object that was there before."""
+        return id(obj) if id(obj) in self.outer and self.outer[id(obj)] is obj else None
 
 
 class _Unpickler(pickle.Unpickler):
@@ -70,24 +62,9 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(file)
         self.outer = outer
 
-    def persistent_load(self, pid: tuple[int, Any]) -> Any:
-        """The object itself, or a view of it."""
-        key, view = pid
-        found = self.outer[key]
-        if view is None:
-            return found
-        shape, dtype, offset, strides, writeable = view
-        made = np.ndarray(shape, dtype, found if found.flags.c_contiguous else found.T, offset, strides)
-        made.flags.writeable = writeable
-        return made
-
-
-def _shown(view: Any) -> Any:
-    """The array that owns the memory of a view, if a view can be made of it again; else None."""
-    base = view.base
-    if type(base) is not np.ndarray or not base.flags.forc or base.dtype.hasobject or view.dtype.hasobject:
-        return None
-    return base if view.size else None
+    def persistent_load(self, pid: int) -> Any:
+        """The object itself."""
+        return self.outer[pid]
 
 
 def packed(value: Any, outer: Objects) -> bytes:

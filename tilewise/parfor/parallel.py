@@ -39,7 +39,7 @@ from tilewise.parfor.plan.optimise import Decision, lock_seconds
 from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
-from tilewise.parfor.reductions.in_place import hidden, in_place, stored
+from tilewise.parfor.reductions.in_place import hidden, in_place
 from tilewise.parfor.reductions.late import notes_of
 from tilewise.parfor.remembered import Start
 from tilewise.parfor.rewrite import LoopSource, rewritten
@@ -148,7 +148,7 @@ class _Run:
         stays = in_place(self.source.node, self.source.assigned, given, arrays)
         reductions = {n: op for n, op in reductions.items() if n not in stays}
         kept = unchecked = unchecked - stays
-        several = hidden(self.source.node, self.names, given, [x for x, _ in summed], stored(touched))
+        several = hidden(self.source.node, self.names, given, [x for x, _ in summed])
         if on_mesh is None:
             modes = self._modes(results, several, cells)
             written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}

@@ -28,40 +28,16 @@ def in_place(node: ast.For, names: frozenset[str], given: Mapping[str, Any], arr
     return frozenset(n for n in values if {id(values[n]), id(roots[n])} & known)
 
 
-def stored(touched: Sequence[tuple[Any, Any]]) -> frozenset[int]:
-    """Of what a loop may put into something that lasts: the id of each, as far as it was there before.
-
-    touched: what it writes to, as the walk knows it, and itself.
-    """
-    found: set[Any] = set()
-    queue = [x for obj, _ in touched for x in obj.content]
-    while queue:
-        obj = queue.pop()
-        if obj not in found:
-            found.add(obj)
-            queue += obj.content
-    return frozenset(obj.key for obj in found)
-
-
-def hidden(
-    node: ast.For, names: Mapping[str, Any], given: Mapping[str, Any], arrays: Sequence[Array], kept: frozenset[int]
-) -> bool:
-    """Whether the body reaches one of some arrays by more than one name: threads cannot have their own.
-
-    Neither can they where it is stored (`kept`), or a function that reads it: after the loop it is to be the user's.
-    """
+def hidden(node: ast.For, names: Mapping[str, Any], given: Mapping[str, Any], arrays: Sequence[Array]) -> bool:
+    """Whether the body reaches one of some arrays by more than one name: threads cannot have one of their own."""
     if not arrays:
         return False
     read = {n.id for part in node.body for n in ast.walk(part) if isinstance(n, ast.Name)}
-    functions = [x for part in node.body for x in ast.walk(part) if isinstance(x, ast.Lambda)]
-    captured = {n.id for x in functions for n in ast.walk(x) if isinstance(n, ast.Name)}
     others = [x for name in read - given.keys() if name in names for x in _reached(names[name], set())]
     shown = [x for value in given.values() for x in _reached(value, set())]
     for array in arrays:
         direct = sum(value is array for value in given.values())
         if direct != 1 or sum(root_of(x) is root_of(array) for x in (*shown, *others)) > 1:
-            return True
-        if {id(array), id(root_of(array))} & kept or any(given.get(name) is array for name in captured):
             return True
     return False
 
