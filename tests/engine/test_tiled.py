@@ -172,3 +172,18 @@ def test_no_tiles_of_a_few_columns_of_a_large_result():
         a, b = tw.asarray(np.ones((2, 1000)))
         pairs = (a[:, None] - b) * 2 + a * b
         assert "2 kernels, one after the other" in str(tw.explain(pairs))
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("reduce", ["max", "argmin", "sum", "prod", "any", "var"])
+def test_a_slice_reduced_on_the_blocks_that_have_it_beside_a_pass_on_all(native, reduce):
+    """Other blocks have rows for the first pass and none for the second."""
+    X = np.arange(8.0).reshape(2, 4)
+    with tw.config(eager_bytes=0, native=native, objective="bytes"), tw.session(workers=4, engine="virtual"):
+        a = tw.asarray(X)
+        row = a[:1]
+        np.place(a, a > 1, [1, 2])
+        found = getattr(row, reduce)(axis=0).compute()
+    want = X.copy()
+    np.place(want, want > 1, [1, 2])
+    np.testing.assert_array_equal(found, getattr(want[:1], reduce)(axis=0))

@@ -127,8 +127,8 @@ class Prepared:
         plan = self.plan
         nothing = frozenset(b for b in self.blocks if has_nothing(plan, step, b))
         inner: tuple[WorkerStep, ...] = ()
-        if isinstance(step, Tiled) and any(contributes_nothing(plan, s, b) for s in step.steps for b in self.blocks):
-            # What is nothing to one pass may be something to another.
+        if isinstance(step, Tiled) and any(_some_have_nothing(plan, step, b) for b in self.blocks):
+            # What is nothing to one pass may be something to another: to a slice that lies on other blocks, say.
             inner = tuple(self._step(s, backend) for s in step.steps)
         made = () if type(step) is View else makes(step)
         reserves = tuple((p, self._sizes(plan.layouts[p], plan.specs[p].shape, plan.specs[p].dtype)) for p in made)
@@ -210,6 +210,11 @@ def _number(block: int | None) -> int:
     return -1 if block is None else block
 
 
+def _some_have_nothing(plan: Exchanges, step: Tiled, block: int) -> bool:
+    """Whether a block has elements for some of the passes that share tiles, and none for others."""
+    return len({has_nothing(plan, inner, block) for inner in step.steps}) > 1
+
+
 def has_nothing(plan: Exchanges, step: Step, block: int) -> bool:
     """Whether a block has no elements of a result, or for a partial one (passes that share tiles: all of them)."""
     if isinstance(step, Tiled):
@@ -217,14 +222,6 @@ def has_nothing(plan: Exchanges, step: Step, block: int) -> bool:
     layouts, nodes, made = plan.layouts, plan.nodes(block), makes(step)
     if not any(reduction(layouts[p]) for p in made):
         return all(0 in nodes[p].dims and 0 not in plan.specs[p].shape for p in made)
-    return contributes_nothing(plan, step, block)
-
-
-def contributes_nothing(plan: Exchanges, step: Step, block: int) -> bool:
-    """Whether a block has no elements for a partial result."""
-    layouts, nodes = plan.layouts, plan.nodes(block)
-    if not any(reduction(layouts[p]) for p in makes(step)):
-        return False
     seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
     return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))
 

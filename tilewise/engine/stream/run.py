@@ -17,7 +17,7 @@ import numpy as np
 from tilewise import events
 from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
-from tilewise.engine.prepared.plan import contributes_nothing, has_nothing
+from tilewise.engine.prepared.plan import has_nothing
 from tilewise.engine.stream.collective import run_collective
 from tilewise.engine.stream.crossing import Talk, all_summed, brought
 from tilewise.engine.stream.lending import Lending, LoopLending
@@ -217,7 +217,7 @@ class Share:
             here[x] = array.copy() if self.streams.copies and array.base is not None else array
         nodes, nothing = self._nodes(block), set[int]()
         single = [s for step in loop.steps for s in _single(step)]
-        if not any(has_nothing(self.plan, s, block) or contributes_nothing(self.plan, s, block) for s in single):
+        if not any(has_nothing(self.plan, s, block) for s in single):
             steps.run(nodes, here)
         else:
             for step in loop.steps:
