@@ -56,7 +56,7 @@ def setting(case: int) -> Iterator[None]:
 
 
 def digests(case: int, runs: int) -> list[str]:
-    """What a program gives, again and again: all its variables, and what it has exported."""
+    """What a program gives, again and again: all its variables, what it has exported and raised, as `name:digest`."""
     program = generate(case, large=True)
     code, found = _Code(), []
     with quiet(), setting(case):
@@ -72,13 +72,14 @@ def digests(case: int, runs: int) -> list[str]:
                 except Exception as error:
                     raised.append(f"{number} {type(error).__name__}")
             mine = {k: v for k, v in sorted(names.items()) if k not in fixed and k != "__warningregistry__"}
-            found.append(_digest(mine, [k for k, _ in kept], raised))
+            parts = {**mine, "exported": [k for k, _ in kept], "raised": raised}
+            found.append(" ".join(f"{name}:{_digest(value)}" for name, value in parts.items()))
     return found
 
 
-def _digest(*parts: Any) -> str:
+def _digest(value: Any) -> str:
     try:
-        return digest(parts)
+        return digest(value)
     except Exception as error:  # data that a result hangs on are wrong
         return type(error).__name__
 
@@ -109,6 +110,15 @@ def compare(cases: range, runs: int) -> dict[int, list[str]]:
     return {case: all_of for case, all_of in seen.items() if len(set(all_of)) != 1}
 
 
+def differing(seen: list[str]) -> list[str]:
+    """The variables whose bits are not the same in all runs."""
+    found: dict[str, set[str]] = {}
+    for pair in (pair for text in seen for pair in text.split()):
+        name, _, bits = pair.partition(":")
+        found.setdefault(name, set()).add(bits)
+    return [name for name, bits in found.items() if len(bits) > 1]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000)
@@ -126,7 +136,7 @@ def main() -> int:
         for case, seen in compare(range(start, stop), options.runs).items():
             failures += 1
             names = {text: str(k) for k, text in enumerate(dict.fromkeys(seen))}
-            print(f"case {case}: {' '.join(names[s] for s in seen)}", flush=True)
+            print(f"case {case}: {' '.join(names[s] for s in seen)}: {' '.join(differing(seen))}", flush=True)
     print(f"{options.cases} programs from {options.seed}, {4 * options.runs} runs each: {failures} whose bits differ")
     return 1 if failures else 0
 
