@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.fuzz.settings import in_turns
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.engine.stream.run import Share
 from tilewise.errors import MemoryBudgetError
-from tilewise.layout import Box, Shard, box_size
+from tilewise.layout import Box, Mesh, Shard, box_size
 from tilewise.store import files
 from tilewise.store.spill import Spilled
 
@@ -349,3 +350,15 @@ def test_what_was_read_from_a_file_is_read_again_under_a_limit(tmp_path: Path) -
     np.testing.assert_array_equal(np.asarray(y.sum(0)), x.sum(0))
     with pytest.raises(MemoryBudgetError), tw.session(memory=MEMORY):
         np.asarray(y.sum(0))  # it is no file's any more
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_views_of_one_sum_that_is_added_block_by_block(weighted: bool) -> None:
+    """Contributions too large for a tree are added in the memory of the first, which views of it show, too."""
+    keys = np.arange(24) % 3
+    with in_turns(Mesh(4), True):
+        x = tw.asarray(keys)
+        counts = tw.bincount(x, weights=x * 1.0 if weighted else None)
+        found = counts[1::-1][counts[1::-1] > 0].compute()
+    want = np.bincount(keys, weights=keys * 1.0 if weighted else None)
+    np.testing.assert_array_equal(found, want[1::-1][want[1::-1] > 0])

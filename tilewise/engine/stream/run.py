@@ -279,7 +279,10 @@ class _Sum:
             tree.add(None if part is None else np.asarray(part))
         elif part is not None:
             so_far = tree.result()
-            tree.add(part if so_far is None else self.by.combine(so_far, part, so_far))
+            if so_far is None:  # what follows is added in its place: a view may show what adds up to another value
+                tree.add(part if part.base is None else part.copy())
+            else:
+                tree.add(self.by.combine(so_far, part, so_far))
 
     def finish(self) -> None:
         """Write parts that are done to their file."""
