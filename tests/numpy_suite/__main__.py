@@ -36,6 +36,7 @@ EDITS = (  # public names become ours; private modules stay NumPy's
     (r"^from numpy\._core import \(\n    arange,", r"from tilewise import (\n    arange,"),
     (r"^from numpy\._core import swapaxes$", r"from tilewise import swapaxes"),
     (r"\bnp\._core\b", "numpy._core"),
+    (r"_UFUNCS\.remove\(np\.", "_UFUNCS.remove(numpy."),
     (r"\bnp\.__config__", "numpy.__config__"),
 )
 Outcomes = dict[str, list[str]]

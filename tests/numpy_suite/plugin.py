@@ -15,7 +15,7 @@ import pytest
 import tilewise
 
 TARGET = Path(os.environ.get("NUMPY_SUITE_OUTCOMES", os.devnull))  # a line for each test
-LONGEST_S = int(os.environ.get("NUMPY_SUITE_LONGEST", "30"))  # seconds that a test may take
+LONGEST_S = int(os.environ.get("NUMPY_SUITE_LONGEST", "120"))  # seconds that a test may take
 
 
 def pytest_configure() -> None:

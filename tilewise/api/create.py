@@ -16,6 +16,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import few
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_memory
 from tilewise.array.indexing import OBJECT
+from tilewise.array.interop.array_like import given
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts
 from tilewise.array.interop.opened import opened
 from tilewise.array.schedule import policy
@@ -302,7 +303,11 @@ def array(
     plain = type(object) is np.ndarray
     data = object if plain else rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
     more = {} if ndmax is None else {"ndmax": ndmax}  # before NumPy 2.4 there is none
-    made = np.array(data, dtype, copy=True, order=order, ndmin=ndmin, **more)  # type: ignore[call-overload]  # any str
+    try:
+        made = np.array(data, dtype, copy=True, order=order, ndmin=ndmin, **more)  # type: ignore[call-overload]  # any str
+    except ValueError as error:
+        (object,) = given(error, (object,))
+        return array(object, dtype, copy=copy, order=order, ndmin=ndmin, ndmax=ndmax)
     return from_buffer(made)
 
 

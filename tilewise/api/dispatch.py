@@ -22,6 +22,7 @@ from tilewise.array.assign import assign
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.interop.array_like import REFUSED, given
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.sites import composing, spot
@@ -245,7 +246,9 @@ def attempt(
         wrong = False
     except (TilewiseError, AssertionError):
         raise
-    except Exception:
+    except Exception as error:
+        if str(error) == REFUSED:
+            raise  # whoever has called asks for the Arrays
         wrong = True
     if wrong:
         result = rec.at_once(func, args, kwargs)  # NumPy's own exception; else it was no mistake
@@ -372,7 +375,10 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             found = product(func, *args) if len(args) == 2 and not kwargs else None
-            return call(func, args, kwargs) if found is None else found
+            try:
+                return call(func, args, kwargs) if found is None else found
+            except ValueError as error:
+                return call(func, given(error, args), kwargs)
     else:
         most = -1 if func in MUTATORS else out_at(func)  # arguments of a call that writes to none of them
         bare = getattr(func, "__wrapped__", func)
@@ -380,9 +386,12 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
 
         def function(*args: Any, **kwargs: Any) -> Any:
             found = at_hand(func, bare, args, kwargs) if len(args) <= most else MISSED
-            if found is MISSED and direct is not None:
-                found = direct(*args, **kwargs)
-            return call(func, args, kwargs) if found is MISSED else found
+            try:
+                if found is MISSED and direct is not None:
+                    found = direct(*args, **kwargs)
+                return call(func, args, kwargs) if found is MISSED else found
+            except ValueError as error:
+                return call(func, given(error, args), kwargs)
 
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     function.__module__ = func.__module__.replace("numpy", "tilewise", 1)  # where pickle finds it

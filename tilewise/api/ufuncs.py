@@ -110,7 +110,7 @@ class ufunc:
         x, y = few(a), few(b)
         if x is not None and y is not None and not kwargs and x.nbytes * y.nbytes < LEAST.eager_bytes:
             return rec.wrap(self.numpy.outer(x, y))
-        x, y = (v if type(v) is Array and not v._fixed else np.asarray(rec.unwrap(v)) for v in (a, b))
+        x, y = (v if type(v) is Array and not v._fixed else rec.as_array(rec.unwrap(v)) for v in (a, b))
         arrays: list[Array] = [v for v in (x, y) if type(v) is Array]
         rec.find_arrays(kwargs.values(), arrays)
         if (

@@ -140,7 +140,7 @@ def kind_of(x: Any) -> Any:
         return t
     if isinstance(x, np.ndarray | np.generic):
         return x.dtype
-    return np.asarray(x).dtype
+    return rec.as_array(x).dtype
 
 
 class CannotRecord(Exception):

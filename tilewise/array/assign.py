@@ -16,6 +16,7 @@ from tilewise.array.arithmetic import WEAK, CannotRecord, binary, kind_of, loop_
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.chains.chain import settle
 from tilewise.array.handle import Array, meta, node_of, same_window, window_of
+from tilewise.array.interop.array_like import given
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.exact import exact
@@ -67,7 +68,7 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     if policy.settle(x, value):
         assign(x, value, casting)
         return
-    if not rec.numeric(value.dtype if is_array else np.asarray(value).dtype):
+    if not rec.numeric(value.dtype if is_array else rec.as_array(value).dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
     node = rec.as_node(value)
@@ -178,7 +179,10 @@ def inplace(ufunc: np.ufunc, x: Array, other: Any) -> Array:
         with LOCK:
             x._cell.own()
             nd = meta(x)
-            ufunc(nd, other_nd, out=nd)
+            try:
+                ufunc(nd, other_nd, out=nd)
+            except ValueError as error:
+                return inplace(ufunc, x, *given(error, (other,)))
         return x
     if policy.settle(x, other) or (not exact(ufunc, [kind_of(x), kind_of(other)]) and policy.close((x, other))):
         return inplace(ufunc, x, other)

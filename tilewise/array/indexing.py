@@ -16,6 +16,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, window_of
+from tilewise.array.interop.array_like import as_given
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
 from tilewise.config import LEAST, current
@@ -58,7 +59,7 @@ def plain_part(k: Any) -> Any:
         return int(forcing.force(k))
     if t is slice and (type(k.start) is Array or type(k.stop) is Array or type(k.step) is Array):
         return slice(*(None if p is None else p.__index__() for p in (k.start, k.stop, k.step)))
-    return k
+    return as_given(k)
 
 
 def index_at_hand(nd: Any, key: Array) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
+from tilewise.array.interop.array_like import given
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts, copied, made_new, snapshot
 from tilewise.array.number import CLASSES, scalar
 from tilewise.array.pending import register
@@ -53,13 +54,22 @@ def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
             if nd is value._cell.buf:
                 return value._cell.read()
         return node_of(value)
-    nd = np.asarray(value, dtype)
+    nd = as_array(value, dtype)
     if nd.ndim == 0:
         return const(nd[()])  # type: ignore[arg-type]
     if broadcasts(nd):
         return node_of(broadcast_copy(nd))
     nd = nd.copy(order="K")
     return known_leaf(nd, by_strides(nd.shape, nd.strides))
+
+
+def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> ND:
+    """Foreign data as NumPy takes it."""
+    try:
+        return np.asarray(value, dtype)
+    except ValueError as error:
+        (made,) = given(error, (value,))
+        return np.asarray(made, dtype)
 
 
 def peculiar(value: Any) -> bool:
@@ -258,11 +268,16 @@ def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         sources, foreign, plain, more = [], [], [], []
         look(args, plain, sources, foreign)
         look(kwargs.values(), more, sources, foreign)
-    if kwargs:
-        return wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), sources, foreign)
-    return wrap(func(*plain), sources, foreign)
+    try:
+        made = func(*plain, **dict(zip(kwargs, more, strict=True))) if kwargs else func(*plain)
+    except ValueError as error:
+        return at_once(func, given(error, args), kwargs)
+    return wrap(made, sources, foreign)
 
 
 def record_const(value: Any) -> Array:
     """A snapshot of foreign data as a known Array."""
-    return from_buffer(np.array(value, copy=True, order="K"))
+    try:
+        return from_buffer(np.array(value, copy=True, order="K"))
+    except ValueError as error:
+        return given(error, (value,))[0]  # type: ignore[no-any-return]

@@ -35,6 +35,7 @@ from tilewise.array.indexing import (
     show,
     touches_little,
 )
+from tilewise.array.interop.array_like import given
 from tilewise.array.pending import register
 from tilewise.array.reuse import TEMPORARY
 from tilewise.array.schedule import policy, sites
@@ -94,7 +95,10 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
             if v is not None and ((cell.leaf is None and cell.exports is None) or cell.free_to_write()):
                 nd: ND = self._nd  # type: ignore[assignment]
                 if nd.nbytes < LEAST.eager_bytes or _few(nd, key):
-                    nd[key] = v
+                    try:
+                        nd[key] = v
+                    except ValueError as refusal:
+                        nd[key] = forcing.fetch(*given(refusal, (value,)))
                     return
         elif t is Array or t is tuple:
             index = index_at_hand(self._nd, key) if t is Array else indices_at_hand(self._nd, key)

@@ -16,6 +16,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
 from tilewise.array.fallback import fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.interop.array_like import given
 from tilewise.array.operators import foreign
 from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
@@ -67,7 +68,10 @@ def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
     if out is not None:
         return into(np.matmul, (a, b), {}, out)
     found = product(np.matmul, a, b)
-    return call(np.matmul, (a, b), {}) if found is None else found
+    try:
+        return call(np.matmul, (a, b), {}) if found is None else found
+    except ValueError as error:
+        return matmul(*given(error, (a, b)))
 
 
 know(np.matmul, matmul)

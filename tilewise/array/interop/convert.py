@@ -314,8 +314,14 @@ def deepcopy(self: Array, memo: Any = None) -> Array:
     return from_buffer(forcing.fetch(self).__deepcopy__(memo)) if self.dtype.hasobject else shallow_copy(self)
 
 
+def wrapped(self: Array, array: ND, context: Any = None, return_scalar: bool = False) -> Any:
+    """For code that gives results the class of its argument: an Array, or a number if that is asked for."""
+    return rec.wrap(array[()] if return_scalar else array)
+
+
 for _name, _method in {
     "__array__": to_array,
+    "__array_wrap__": wrapped,
     "compute": compute,
     "factorize": factorize,
     "to_numpy": to_numpy,
