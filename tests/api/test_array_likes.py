@@ -84,3 +84,26 @@ def test_results_in_the_class_of_an_argument() -> None:
     assert type(x.__array_wrap__(made)) is tw.ndarray
     numpy.testing.assert_array_equal(x.__array_wrap__(made), made)
     assert isinstance(x.__array_wrap__(numpy.array(2.0), None, True), numpy.float64)
+
+
+def test_ufuncs_that_a_class_looks_up() -> None:
+    """It is handed NumPy's ufunc, whichever module was asked."""
+
+    class Length:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+            if ufunc == tw.multiply:
+                return "product"
+            return {tw.add: Length, tw.less: bool}.get(ufunc, NotImplemented)
+
+    a = Length(3.0)
+    for np in (tw, numpy):
+        assert np.multiply(a, 2) == "product"
+        assert np.add(a, a) is Length
+        assert np.less(np.ones(3), a) is bool
+        with pytest.raises(TypeError):
+            np.sin(a)
+    assert tw.add != numpy.multiply
+    assert tw.add != tw.multiply

@@ -65,6 +65,13 @@ class ufunc:
             raise AttributeError(name)
         return getattr(self.numpy, name)  # nin, nout, nargs, types, identity, signature
 
+    def __eq__(self, other: object) -> bool:
+        """A class's `__array_ufunc__` is handed NumPy's: the two are one to who compares them or looks them up."""
+        return self is other or self.numpy is other
+
+    def __hash__(self) -> int:
+        return hash(self.numpy)
+
     def __reduce__(self) -> Any:
         return (wrapped, (self.__name__,))
 
