@@ -52,7 +52,8 @@ GIVEN = _given()
 
 def _same(made: Any, expected: Any) -> bool:
     made, expected = np.asarray(made), np.asarray(expected)
-    return made.dtype == expected.dtype and made.shape == expected.shape and made.tobytes() == expected.tobytes()
+    same = made.dtype == expected.dtype and made.shape == expected.shape
+    return bool(same) and made.tobytes() == expected.tobytes()
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")  # infinite elements, in NumPy's formula
