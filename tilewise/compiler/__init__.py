@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewise import events
 from tilewise.config import Settings, name_passes
 from tilewise.ir.node import Node
 from tilewise.kernel.program.optimise import NAMES as LOOP_PASSES
+from tilewise.later import later
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -30,12 +31,17 @@ from tilewise.plan.schedule import schedule
 from tilewise.plan.stages import Stages
 from tilewise.plan.structure import Structure, forget_structures, graph_of, remember
 from tilewise.plan.tile import tile
-from tilewise.plan.verify import verify
 from tilewise.records import dataclass
 from tilewise.rewrite import LOCAL, RULE_NAMES, rewrite
 from tilewise.rewrite.selected import select
-from tilewise.rewrite.slices import narrow
 from tilewise.tuning import follow
+
+if TYPE_CHECKING:
+    from tilewise.plan import verify
+    from tilewise.rewrite import slices
+else:
+    slices = later("tilewise.rewrite.slices")  # for arrays in files
+    verify = later("tilewise.plan.verify")  # for tests
 
 __all__ = ["PASSES", "Structure", "graph_of", "narrowed", "prepare", "rewritten", "selected"]
 
@@ -82,7 +88,7 @@ def compile_stages(draft: Draft, left_out: frozenset[str]) -> tuple[Draft, list[
         if events.listeners:
             events.emit(events.Event("compile", each.name, began, ended, 0))
         if checked:
-            verify(draft, each.name)
+            verify.verify(draft, each.name)
     return draft, seconds
 
 
@@ -101,7 +107,7 @@ def rewritten(
 
 def narrowed(roots: Sequence[Node], settings: Settings, nodes: Sequence[Node] | None = None) -> Sequence[Node]:
     """The roots of a graph for a mesh, with slices taken before elementwise operators; themselves if there are none."""
-    return roots if not settings.rewrite or "slices" in settings.without else narrow(roots, nodes)
+    return roots if not settings.rewrite or "slices" in settings.without else slices.narrow(roots, nodes)
 
 
 def selected(roots: Sequence[Node], settings: Settings, nodes: Sequence[Node] | None = None) -> Sequence[Node]:

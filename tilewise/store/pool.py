@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from sys import getrefcount, is_finalizing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tilewise.ir.order import strides_of
 from tilewise.tuning import Tuning, follow
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 _pooled_at_bytes: int  # kept by `_adopt`
 _idle_limit_bytes: int  # kept by `_adopt`

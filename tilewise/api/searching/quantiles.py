@@ -83,9 +83,12 @@ def _whole(a: Any, axis: Any) -> bool:
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The middle of all elements."""
     ordered = _ordered(a) if _whole(a, axis) and out is None and not overwrite_input and not keepdims else None
-    if ordered is None:
-        return _median(a, axis, out, overwrite_input, keepdims)
-    return _middle(ordered)
+    if ordered is not None:
+        return _middle(ordered)
+    here = type(a) is Array and a.size and a.dtype.kind in "iuf" and not on_workers() and unlimited_memory()
+    if here and out is None and not overwrite_input:
+        return _by_lines("median", a, axis, keepdims, {})
+    return _median(a, axis, out, overwrite_input, keepdims)  # which sorts: that can be cut
 
 
 def _middle(ordered: Ordered) -> Any:

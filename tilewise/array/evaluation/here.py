@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise import compiler
 from tilewise.array.cell import Cell
-from tilewise.array.evaluation.reference import compare, reference
 from tilewise.array.evaluation.unshared import mark_unshared
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import Session, session_here
@@ -22,8 +21,9 @@ from tilewise.plan.stages import Stages
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array.evaluation import workers
+    from tilewise.array.evaluation import reference, workers
 else:
+    reference = later("tilewise.array.evaluation.reference")
     workers = later("tilewise.array.evaluation.workers")
 
 
@@ -41,7 +41,7 @@ def run(
     else:
         wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
     if settings.engine == "numpy":
-        return reference(nodes, _read(values)), set(), []
+        return reference.reference(nodes, _read(values)), set(), []
     plan = compiler.prepare(at, wanted, settings, structure)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
     if shared and not set(shared) <= set(wanted):
@@ -50,7 +50,7 @@ def run(
     if plan.bound is None:
         plan.bound = runner(plan.steps, chosen(settings))
     if settings.compare:
-        return compare(nodes, _read(values), settings), set(), []
+        return reference.compare(nodes, _read(values), settings), set(), []
     if structure.stored:
         values = _read(values)
     if plan.bases:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,16 +21,23 @@ from tilewise.ir.node import Leaf, Length, Node
 from tilewise.ir.order import strides_of
 from tilewise.ir.reductions import by_name
 from tilewise.kernel.loops import Kernel
+from tilewise.later import later
 from tilewise.ops.create import Empty, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Copy
+from tilewise.ops.lines import Lines
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.stage.cut_axis import drops_axes, single, space_of
 from tilewise.stage.steps import ALIASES, Call, LoopParams, Pass, Step, Tiled, View, Write
 from tilewise.store import pool
 from tilewise.tuning import Tuning, follow
+
+if TYPE_CHECKING:
+    from tilewise.backend.host import order_statistics
+else:
+    order_statistics = later("tilewise.backend.host.order_statistics")
 
 _map_parallel_bytes: int  # kept by `_adopt`
 _select_least: int  # kept by `_adopt`
@@ -74,7 +81,9 @@ def call(node: Node, inputs: list[Any]) -> Any:
         if parts is not None:
             return parts
     with np.errstate(all="ignore"):  # recorded work raises no warnings
-        result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
+        result = order_statistics.quantiles(op, inputs[0]) if type(op) is Lines else None
+        if result is None:
+            result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
     if type(op) is Compress:
         length = node.shape[0]
         if isinstance(length, Length):  # on a mesh, it has been counted before

@@ -15,7 +15,8 @@ from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.backend.llvm.call import compiled, parallel_for
 from tilewise.backend.llvm.call.listing import listing
-from tilewise.backend.llvm.compile.build import CompileError
+from tilewise.backend.llvm.compile import helper
+from tilewise.backend.llvm.compile.build import CompileError, asking
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
 from tilewise.backend.llvm.tiles import lengths
@@ -59,8 +60,13 @@ class Llvm(OnHost):
     def warm_up(self) -> None:
         """Read what the machine has, and get the code that all launches need."""
         self.facts.tile_length(1)
+        if threads.get_threads() < 2:
+            return
         with contextlib.suppress(CompileError):  # then launches do without
-            if threads.get_threads() > 1:
+            if helper.running():
+                with asking():  # who waits for answers holds up all others who ask
+                    parallel_for.ask()
+            else:
                 parallel_for.taking()
 
     def supports(self, kernel: Kernel) -> bool:

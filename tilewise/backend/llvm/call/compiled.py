@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,11 +29,16 @@ from tilewise.backend.llvm.patterns import long_scan
 from tilewise.backend.llvm.products import panels
 from tilewise.errors import PerformanceWarning, message
 from tilewise.ir.reductions import by_name
-from tilewise.kernel import interpret
 from tilewise.kernel.loops import REDUCTIONS, Kernel, Output
 from tilewise.kernel.native_support import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
+from tilewise.later import later
 from tilewise.store import pool
 from tilewise.tuning import follow, tuned
+
+if TYPE_CHECKING:
+    from tilewise.kernel import interpret
+else:
+    interpret = later("tilewise.kernel.interpret")  # for what has no native code
 
 ND = np.ndarray[Any, Any]
 

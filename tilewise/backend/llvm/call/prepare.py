@@ -32,21 +32,24 @@ from tilewise.backend.llvm.emit.bodies import (
 from tilewise.backend.llvm.emit.bool_bytes import BYTE
 from tilewise.backend.llvm.emit.frame import STREAM_ALIGN
 from tilewise.backend.llvm.emit.spec import UNIT, Spec, VectorUnit
-from tilewise.backend.llvm.loops import combine, cutting, geometry, maps, prefetch, strips
+from tilewise.backend.llvm.loops import combine, cutting, geometry, maps, prefetch
 from tilewise.backend.llvm.loops.geometry import Cut, Dim, Nest
 from tilewise.backend.llvm.loops.reducers import Reducer
 from tilewise.backend.llvm.loops.sums import STEPS
 from tilewise.backend.llvm.math.table import COSTLY, MATH
-from tilewise.backend.llvm.patterns import argmin_f32, bucket_chunks
-from tilewise.backend.llvm.patterns.argmin_pattern import score
 from tilewise.backend.llvm.products import panels
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.later import later
 from tilewise.tuning import tuned
 
 if TYPE_CHECKING:
-    from tilewise.backend.llvm.loops import forms
+    from tilewise.backend.llvm.loops import forms, strips
+    from tilewise.backend.llvm.patterns import argmin_f32, argmin_pattern, bucket_chunks
 else:
+    argmin_f32 = later("tilewise.backend.llvm.patterns.argmin_f32")
+    argmin_pattern = later("tilewise.backend.llvm.patterns.argmin_pattern")
+    bucket_chunks = later("tilewise.backend.llvm.patterns.bucket_chunks")
+    strips = later("tilewise.backend.llvm.loops.strips")
     forms = later("tilewise.backend.llvm.loops.forms")  # for kernels that are not on disk
 
 ND = np.ndarray[Any, Any]
@@ -278,7 +281,7 @@ class Preparer:
     def _guess(self, nest: Nest, spec: Spec, total_ns: float) -> tuple[int, int] | None:
         """The tile of scores in float32, where they tell most positions."""
         _, steps, across = nest.dims
-        found = score(self.kernel, spec.varies, spec.classes)
+        found = argmin_pattern.score(self.kernel, spec.varies, spec.classes)
         if found is None or steps.strides[found.row] != self._itemsizes[found.row] or found.lane not in spec.packed:
             return None
         pays = argmin_f32.pays(steps.size, across.size, self.machine, total_ns)

@@ -9,6 +9,7 @@ ends some time after there is nothing more to do, or after the program.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import select
@@ -31,6 +32,7 @@ from tilewise.backend.llvm.compile.server import (
 from tilewise.config import current
 
 SERVE = "import sys; sys.path.insert(0, sys.argv[1]); import server; server.main(sys.argv[2])"  # from its bytecode
+PIPE_BYTES = 1 << 19  # the requests of a plan: nobody who asks waits until they are read
 TRIES = 2  # a process may end for want of work just as it is asked again
 Arrived = Callable[[bytes], None]
 
@@ -62,6 +64,10 @@ class _Server:
             for pipe in given.values():
                 os.close(pipe)
         os.set_blocking(self._requests, False)
+        fcntl: Any = importlib.import_module("fcntl")  # there is none on Windows, where no such process runs
+        with contextlib.suppress(OSError):  # more than the system allows
+            for pipe in (self._requests, self._answers):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._waiting: dict[int, Arrived] = {}
         self._answered: dict[int, tuple[int, bytes]] = {}  # answers that nobody has asked for yet
         self._count = 0

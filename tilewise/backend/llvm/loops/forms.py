@@ -17,23 +17,35 @@ order its points are added, `combine.py` adds the partials pairwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tilewise.backend.llvm.emit.frame import Frame
 from tilewise.backend.llvm.emit.spec import Spec
 from tilewise.backend.llvm.emit.text import Function
-from tilewise.backend.llvm.loops import columns, inner_loop, maps, rows
-from tilewise.backend.llvm.patterns import buckets, scans
-from tilewise.backend.llvm.products import contract, nested
+from tilewise.backend.llvm.loops import maps, rows
+from tilewise.backend.llvm.patterns import scans
 from tilewise.kernel.loops import Kernel
+from tilewise.later import later
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.loops import columns, inner_loop
+    from tilewise.backend.llvm.patterns import buckets
+    from tilewise.backend.llvm.products import contract, nested
+else:  # the others are in most programs
+    buckets = later("tilewise.backend.llvm.patterns.buckets")
+    columns = later("tilewise.backend.llvm.loops.columns")
+    contract = later("tilewise.backend.llvm.products.contract")
+    inner_loop = later("tilewise.backend.llvm.loops.inner_loop")
+    nested = later("tilewise.backend.llvm.products.nested")
 
 FORMS: dict[str, Callable[[Frame], None]] = {
     "map": maps.emit,
     "rows": rows.emit,
     "short": rows.emit_short,
-    "columns": columns.emit,
-    "contract": contract.emit,
-    "nested": nested.emit,
-    "buckets": buckets.emit,
+    "columns": lambda frame: columns.emit(frame),
+    "contract": lambda frame: contract.emit(frame),
+    "nested": lambda frame: nested.emit(frame),
+    "buckets": lambda frame: buckets.emit(frame),
     "scan": scans.emit,
     "scan_columns": scans.emit_columns,
 }
@@ -41,7 +53,7 @@ FORMS: dict[str, Callable[[Frame], None]] = {
 
 def build(kernel: Kernel, spec: Spec, name: str) -> Function:
     """The function of a kernel in one form."""
-    frame = Frame(kernel, spec, name, inner_loop.emit)
+    frame = Frame(kernel, spec, name, lambda *given: inner_loop.emit(*given))
     FORMS[spec.form](frame)
     if spec.stream:
         frame.fn.do("fence seq_cst")  # streamed stores are not ordered with what says that they are done

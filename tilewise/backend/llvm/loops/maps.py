@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,16 +12,21 @@ from tilewise.backend.llvm.emit.frame import STREAM_ALIGN, Frame
 from tilewise.backend.llvm.emit.memory import memory_type, store
 from tilewise.backend.llvm.emit.spec import STRIDED, UNIT
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.loops.inner_loop import together
 from tilewise.backend.llvm.loops.walk import UNROLL, nest, row, store_plain, whole
 from tilewise.backend.llvm.math.inverse import Kept, inverse
+from tilewise.later import later
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.loops import inner_loop
+else:
+    inner_loop = later("tilewise.backend.llvm.loops.inner_loop")
 
 MOST_KEPT = 1024  # columns for which inverses of a row's divisors are kept, at most
 
 
 def emit(frame: Frame) -> None:
     """for outer: for column: store."""
-    wide = (UNROLL if frame.kernel.loop_body is None else together(frame)) * frame.lanes
+    wide = (UNROLL if frame.kernel.loop_body is None else inner_loop.together(frame)) * frame.lanes
     for k in frame.spec.kept:
         _keep(frame, k)
     once = not frame.light and not frame.masked and frame.lanes > 1 and not frame.kept

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +19,12 @@ from tilewise.backend.host.arrays import fresh
 from tilewise.backend.host.boxes import around, boxed, dropped, padded, slices, taken
 from tilewise.backend.llvm.call.compiled import compile, nests
 from tilewise.backend.llvm.call.tile_walk import Ref, Scratch, Stretch, Walk, calls_of, copied
-from tilewise.backend.llvm.products.gemm import product
-from tilewise.backend.llvm.products.gram import gram
 from tilewise.backend.llvm.tiles.merging import about_own_mean
 from tilewise.backend.llvm.tiles.operands import Given, Number, Operands
 from tilewise.backend.llvm.tiles.pivots import Pivot
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
+from tilewise.later import later
 from tilewise.records import dataclass
 from tilewise.stage.cut_axis import MEAN, centred, drops_axes, replaces, space_of, target
 from tilewise.stage.halo import Part, Range, parts_of
@@ -33,6 +32,12 @@ from tilewise.stage.steps import Call, Centre, Pass, View, makes, reads
 from tilewise.stage.symmetric import is_gram
 from tilewise.stage.tiles import Formed, Tiling
 from tilewise.stage.variance import read_once
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.products import gemm, gram
+else:
+    gemm = later("tilewise.backend.llvm.products.gemm")
+    gram = later("tilewise.backend.llvm.products.gram")
 
 ND = np.ndarray[Any, Any]
 
@@ -362,7 +367,7 @@ class Builder(Operands):
         first, second, out = refs
         if 0 not in step.letters[0]:
             first, second = second, first
-        call = product(first.of(first.array[:, 0, :]), second.of(second.array[0].T), out)
+        call = gemm.product(first.of(first.array[:, 0, :]), second.of(second.array[0].T), out)
         self.blas = self.blas or call is not None
         return None if call is None else [call]
 
@@ -375,7 +380,7 @@ class Builder(Operands):
         assert step.letters is not None
         lacks = 1 if 0 in step.letters[0] else 0
         rows = first.of(first.array.squeeze(lacks).T)
-        call = gram(rows, self._given(pos, total, 0, total.nbytes), times=self.tiles)
+        call = gram.gram(rows, self._given(pos, total, 0, total.nbytes), times=self.tiles)
         if call is None:
             return None
         self.sums[pos] = ("add", total.shape)
