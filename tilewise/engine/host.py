@@ -158,9 +158,10 @@ class Host:
         start = Start.unpacked(words)
         tag = Tag(start.epoch, start.run, 0)
         try:
-            if start.traced:
-                return self._together(tag, lambda: self._traced(start, tag, scattered))
-            return self._together(tag, lambda: self._run(start, tag, scattered))
+            self.transport.begin(start.run)
+            return self._traced(start, tag, scattered) if start.traced else self._run(start, tag, scattered)
+        except Exception as error:
+            return self._failure(tag, error)
         finally:
             events.activity.worker = 0
             for w in self.workers.values():
@@ -171,16 +172,17 @@ class Host:
         try:
             self.transport.begin(tag.run)
             return do()
-        except Cancelled:
-            raise
-        except PeerLost as lost:
-            return Failure(lost=str(lost))
-        except PeerFailed:
-            self.transport.fail(tag)
-            return Failure()
         except Exception as error:
-            self.transport.fail(tag)
-            return Failure(error)
+            return self._failure(tag, error)
+
+    def _failure(self, tag: Tag, error: Exception) -> Failure:
+        """What the driver hears of an error, and the others, who wait for this host."""
+        if isinstance(error, Cancelled):
+            raise error
+        if isinstance(error, PeerLost):
+            return Failure(lost=str(error))
+        self.transport.fail(tag)
+        return Failure() if isinstance(error, PeerFailed) else Failure(error)
 
     def _traced(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
         """The same, with its events, which the driver cannot hear itself."""
@@ -201,14 +203,16 @@ class Host:
             for w in workers:
                 w.begin(start, scattered.get(w.index, []))
             for k in range(len(plan.rounds)):
+                after = Tag(start.epoch, start.run, k + 1)
                 for w in workers:
-                    self._advance(w, k, tag)
+                    self._advance(w, k, tag, after)
+                tag = after
             reports = [Report(*w.finish()) for w in workers]
         if self.footprint is not None and events.listeners:
             now, nbytes = time.perf_counter(), resident_bytes()
             for w in workers:
                 events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
-        return Report.all_of(reports)
+        return reports[0] if len(reports) == 1 else Report.all_of(reports)
 
     def _in_turns(
         self, shares: Shares, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]
@@ -241,14 +245,13 @@ class Host:
                 inboxes = {i: [self.transport.receive(v, i, now) if v != i else [] for v in others] for i in talks}
         raise AssertionError("never comes here")
 
-    def _advance(self, w: Worker, k: int, tag: Tag) -> None:
+    def _advance(self, w: Worker, k: int, now: Tag, after: Tag) -> None:
         """One round of one worker."""
-        events.activity.worker = w.index
-        transport, now = self.transport, Tag(tag.epoch, tag.run, k)
-        arrived = {v: transport.receive(v, w.index, now) for v in w.senders(k)}
-        after = Tag(tag.epoch, tag.run, k + 1)
+        me, transport = w.index, self.transport
+        events.activity.worker = me
+        arrived = {v: transport.receive(v, me, now) for v in senders} if (senders := w.senders(k)) else {}
         for v, pieces in w.advance(k, arrived):
-            transport.send(w.index, v, after, pieces)
+            transport.send(me, v, after, pieces)
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
@@ -396,7 +399,8 @@ class ServedHost(Host):
         self._told, self._under_way = time.monotonic(), (start.epoch, start.run)
         if self.sharing is None:
             made = super()._run(start, tag, scattered)
-            return made._replace(told=self._small(start.keys)) if 0 in self.workers else made
+            told = self._small(start.keys) if 0 in self.workers else ()
+            return made._replace(told=told) if told else made
         self.sharing.begin()
         try:
             made = super()._run(start, tag, scattered)

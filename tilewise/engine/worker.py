@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -150,13 +150,16 @@ class Worker:
         assert self.now is not None
         return self.now[1].senders[index]
 
-    def advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterator[tuple[int, list[ND]]]:
+    def advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterable[tuple[int, list[ND]]]:
         """One round: join what arrived (pieces go as they are put in place), run, give the pieces for each receiver."""
+        again = self.again
+        if again is None:
+            return self._advance(index, arrived)
+        self.network_bytes += again.advance(index, arrived, self.reached, self.network_bytes)
+        return again.pieces(index)
+
+    def _advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterator[tuple[int, list[ND]]]:
         assert self.now is not None
-        if self.again is not None:
-            self.network_bytes += self.again.advance(index, arrived, self.reached, self.network_bytes)
-            yield from self.again.pieces(index)
-            return
         learned = self.now[1]
         this = learned.rounds[index]
         for move in this.joins:
