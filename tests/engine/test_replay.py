@@ -12,6 +12,7 @@ import pytest
 import tilewise as tw
 from tilewise import events
 from tilewise.engine import worker
+from tilewise.backend.host import again as host_again
 from tilewise.engine.prepared import replay
 from tilewise.store.blocks import MemoryBlocks
 
@@ -178,7 +179,7 @@ def test_a_failure_names_its_line_and_leaves_nothing(scripted: list[Any], monkey
             x = tw.evaluate(x * 2)
         assert any(scripted)
         held, before = [w.blocks.reserved_bytes for w in workers], numpy.asarray(x)
-        monkeypatch.setattr(replay, "run_step", fails)
+        monkeypatch.setattr(host_again, "fresh", fails)
         y = x * 2
         with pytest.raises(ZeroDivisionError) as caught:
             tw.evaluate(y)

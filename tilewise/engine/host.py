@@ -63,6 +63,8 @@ class Report(NamedTuple):
         """What several did together; the peak is that of the one with the highest."""
         if len(reports) == 1:
             return reports[0]
+        if all([r[3:-1] == _NOTHING_ELSE for r in reports]):  # most
+            return Report(sum([r[0] for r in reports]), sum([r[1] for r in reports]), max([r[2] for r in reports]))
         network, read, peak, disk, blocks, stolen, *_ = zip(*reports, strict=True)
         spilled, restored, written = map(sum, zip(*disk, strict=True))
         return Report(sum(network), sum(read), max(peak), (spilled, restored, written), sum(blocks), sum(stolen))
@@ -155,17 +157,25 @@ class Host:
         If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
         stored by then, the driver lets it drop.
         """
-        start = Start.unpacked(words)
-        tag = Tag(start.epoch, start.run, 0)
+        epoch, run, *_ = words
         try:
-            self.transport.begin(start.run)
+            self.transport.begin(run)
+            made = self._repeated(words)
+            if made is not None:
+                return made
+            start, tag = Start.unpacked(words), Tag(epoch, run, 0)
             return self._traced(start, tag, scattered) if start.traced else self._run(start, tag, scattered)
         except Exception as error:
-            return self._failure(tag, error)
+            return self._failure(Tag(epoch, run, 0), error)
         finally:
             events.activity.worker = 0
             for w in self.workers.values():
-                w.stop()
+                if w.now is not None:
+                    w.stop()
+
+    def _repeated(self, words: tuple[Any, ...]) -> Report | None:
+        """A run by script of the only worker; None where it is another kind of run. (`_run` in the fewest words.)"""
+        return None
 
     def _together(self, tag: Tag, do: Callable[[], T]) -> T | Failure:
         """Do something in which hosts need each other. If it fails here, the others hear of it, and stop as well."""
@@ -408,6 +418,26 @@ class ServedHost(Host):
             if self.memory is not None:
                 self.sharing.close()
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
+
+    def _repeated(self, words: tuple[Any, ...]) -> Report | None:
+        epoch, run, number, leaves, consts, keys, backend, gone, traced, _ = words
+        if len(self.workers) != 1 or self.sharing is not None or traced:
+            return None
+        (w,) = self.workers.values()
+        w.drop(gone)
+        again = w.repeat(number, leaves, consts, backend)
+        if again is None:
+            return None
+        self._told, self._under_way = time.monotonic(), (epoch, run)
+        me, transport, came, tag = w.index, self.transport, 0, Tag(epoch, run, 0)
+        for k, senders in enumerate(again.senders):
+            arrived = {v: transport.receive(v, me, tag) for v in senders} if senders else {}
+            came += again.advance(k, arrived, self._reached, came)
+            tag = Tag(epoch, run, k + 1)
+            for v, pieces in again.pieces(k):
+                transport.send(me, v, tag, pieces)
+        w.keep(keys, again)
+        return Report(came, 0, again.peak_bytes, told=() if me else self._small(keys))
 
     def _small(self, keys: Sequence[int]) -> tuple[tuple[int, Any], ...]:
         """Results that worker 0 has once and that are no longer than a message about them."""

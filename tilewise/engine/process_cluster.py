@@ -114,13 +114,12 @@ class WiredCluster(Cluster):
 
     def call_all(self, method: str, *args: Any) -> list[Future]:
         """The same message to all, made once."""
-        number = next(self._numbers)
+        number, lines = next(self._numbers), self.lines
         buffers = frame((CALL, self.epoch, number, method, args))
-        futures = []
-        for host in self.hosts:
-            self.lines.awaited.add((host, number))
-            self._post(host, buffers)
-            futures.append(Future(host, number))
+        futures = [Future(host, number) for host in self.hosts]
+        for future in futures:
+            lines.awaited.add(future)
+            self._post(future.host, buffers)
         return futures
 
     def tell(self, host: int, method: str, *args: Any) -> None:

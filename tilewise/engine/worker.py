@@ -63,13 +63,22 @@ class Start(NamedTuple):
     sinks: tuple[bytes | None, ...] = ()  # where results are written (packed), if any are
 
     def packed(self) -> tuple[Any, ...]:
+        """In plain words."""
+        return Start.words(*self)
+
+    @staticmethod
+    def words(
+        epoch: int, run: int, number: int, leaves: tuple[Any, ...], consts: Sequence[Any], *rest: Any
+    ) -> tuple[Any, ...]:
         """In plain words: to pickle a class or a NumPy scalar takes as long as all the rest of a message."""
-        consts = [(c.dtype.str, c.tobytes()) for c in self.consts]
-        return (*self[:4], consts, *self[5:])
+        plain = [(c.dtype.str, c.tobytes()) for c in consts] if consts else ()
+        return (epoch, run, number, leaves, plain, *rest)
 
     @staticmethod
     def unpacked(words: tuple[Any, ...]) -> Start:
-        """What `packed` was called on."""
+        """What `words` was given."""
+        if not words[4]:
+            return Start._make(words)
         consts = tuple([np.frombuffer(raw, dtype)[0] for dtype, raw in words[4]])
         return Start._make((*words[:4], consts, *words[5:]))
 
@@ -144,6 +153,32 @@ class Worker:
         self._lies = (start.backend, *map(has_margins, given), *self.blocks.lie(given))
         peak = learned.peaks.get(self._lies)
         return None if peak is None else again(learned, start.backend, leaves, start.consts, peak)
+
+    def repeat(self, number: int, leaves: Sequence[Any], consts: Sequence[Any], backend: str) -> Again | None:
+        """A run by script; None if the plan has not run before on leaves that lie so."""
+        learned = self.plans[number]
+        if type(learned) is not Prepared or self.memory is not None or events.listeners:
+            return None
+        by = learned.scripts.get(backend)
+        if by is None:
+            return None
+        store, found = self.store, []
+        for leaf in leaves:
+            parts = store.get(leaf) if type(leaf) is int else None
+            if not parts:
+                return None
+            found.append(parts)
+        given = [x for parts in found for x in parts.values()]
+        peak = learned.peaks.get((backend, *map(has_margins, given), *self.blocks.lie(given)))
+        if peak is None:
+            return None
+        numbers = [np.frombuffer(raw, dtype)[0] for dtype, raw in consts]
+        return again(learned, backend, found, numbers, self.blocks.reserved_bytes + peak)
+
+    def keep(self, keys: Sequence[int], done: Again) -> None:
+        """Store the results of a run by script."""
+        for key, parts in zip(keys, done.results(), strict=True):
+            self.store.put(key, parts)
 
     def senders(self, index: int) -> list[int]:
         """The others that send something for a round."""

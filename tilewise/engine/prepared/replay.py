@@ -9,6 +9,7 @@ and what the driver or a file gives are run as ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,14 @@ from tilewise.engine.run import Runner, any_unshared, note_site
 from tilewise.interrupts import allowed
 from tilewise.layout import Exchange, Shard, Stored, blocked
 from tilewise.ops.traits.collectives import Parts
-from tilewise.stage.steps import View
+from tilewise.stage.steps import Pass, View
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
 Values = list[Any]  # by position, those on the way between two exchanges at the end
 Waiting = Mapping[int, list[ND]]  # pieces that came, by sender
 _NOTHING: Waiting = {}
+_QUIET: Any = nullcontext()
 _UNKNOWN: Any = object()  # whether there is a script
 
 
@@ -36,9 +38,14 @@ class Script:
 
     def __init__(self, learned: Prepared, backend: str) -> None:
         plan, block = learned.plan, learned.blocks[0]
+        self.senders = learned.senders
         self.joins = [tuple(_Joining(learned, m) for m in _moves(r.joins)) for r in learned.rounds]
         self.bodies = [tuple(_acts(learned, r.body, backend)) for r in learned.rounds]
         self.does = [bool(joins or body) for joins, body in zip(self.joins, self.bodies, strict=True)]
+        self.loud = [
+            any(j.reduce is not None for j in joins) or any(type(step) not in (Pass, View) for *_, step in body)
+            for joins, body in zip(self.joins, self.bodies, strict=True)
+        ]
         self.nodes: Any = plan.nodes(block)
         self.cuts = [
             tuple((v, tuple((m.pos, at) for m in _moves(r.cuts) for _, at in learned.cut(m, v))) for v in receivers)
@@ -59,7 +66,8 @@ class Again:
 
     def __init__(self, by: Script, values: Values, leaves: Sequence[Parts], peak_bytes: int) -> None:
         self._by, self._values, self._leaves = by, values, leaves
-        self.peak_bytes = peak_bytes  # beside the blocks that were there before it
+        self.peak_bytes = peak_bytes  # as whoever asked for the run counts it
+        self.senders = by.senders  # by round
 
     def advance(self, k: int, waiting: Waiting, reached: Callable[[int, int, int], None] | None, before: int) -> int:
         """One round, but for what is sent after it: the bytes that came from others, beside those before it.
@@ -70,7 +78,7 @@ class Again:
         if not by.does[k]:
             return 0
         try:
-            with allowed(), np.errstate(all="ignore"):  # recorded work raises no warnings
+            with allowed(), np.errstate(all="ignore") if by.loud[k] else _QUIET:  # recorded work raises no warnings
                 for join in by.joins[k]:
                     came += join(values, waiting)
                 for act, frees, done, step in by.bodies[k]:  # noqa: B007
@@ -116,8 +124,9 @@ def again(
     values: Values = [None] * by.length
     for pos, parts in zip(learned.plan.leaves, leaves, strict=True):
         (values[pos],) = parts.values()
-    for pos, value in zip(learned.plan.consts, consts, strict=True):
-        values[pos] = np.asarray(value)
+    if consts:
+        for pos, value in zip(learned.plan.consts, consts, strict=True):
+            values[pos] = np.asarray(value)
     return Again(by, values, leaves, peak_bytes)
 
 
