@@ -17,8 +17,9 @@ from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
-from tilewise.engine.host import TOLD_BYTES, Copied, Report, on_the_drivers_clock
+from tilewise.engine.host import Copied
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
+from tilewise.engine.messages import TOLD_BYTES, Report, Start, on_the_drivers_clock
 from tilewise.engine.network.frames import unflat
 from tilewise.engine.network.sending import packed_plan
 from tilewise.engine.pieces import Cut, cuts_of
@@ -28,7 +29,6 @@ from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
-from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
 from tilewise.interrupts import to_the_end
 from tilewise.layout import Box, Layout, box_size, local_dims

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.held import Held
+from tilewise.engine.messages import TOLD_BYTES, Report, Start
 from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
@@ -28,7 +28,7 @@ from tilewise.engine.recovery.worker_errors import Failure, pack
 from tilewise.engine.rounds import rounds
 from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
-from tilewise.engine.worker import Start, Worker
+from tilewise.engine.worker import Worker
 from tilewise.interrupts import allowed
 from tilewise.layout import DRIVER, Exchange, Mesh
 from tilewise.ops.traits.collectives import Parts
@@ -41,47 +41,7 @@ from tilewise.store.spill import in_file
 T = TypeVar("T")
 
 TOLD_SECONDS = 0.5  # between two words to the driver about a run
-TOLD_BYTES = 64  # of a result, at most, that goes with the report of a run
 FILED_BYTES = 4096  # of a value that is restored to a file, at least
-
-
-class Report(NamedTuple):
-    """What the workers of a host did in a run, or those of all hosts."""
-
-    network_bytes: int  # that came from other workers
-    read_bytes: int  # from sources
-    peak_bytes: int  # the most that the blocks of one worker took up at once
-    disk: tuple[int, int, int] = (0, 0, 0)  # bytes to spill files, from them, to sinks
-    stolen_blocks: int = 0  # that idle processes computed for this one
-    stolen_bytes: int = 0  # that moved for that, both ways
-    events: tuple[events.Event, ...] = ()  # if the driver asked for them
-    clock: float = 0.0  # of this process, when it was made
-    told: tuple[tuple[int, Any], ...] = ()  # small results of worker 0, by their number: the driver need not ask
-
-    @staticmethod
-    def all_of(reports: Sequence[Report]) -> Report:
-        """What several did together; the peak is that of the one with the highest."""
-        if len(reports) == 1:
-            return reports[0]
-        if all([r[3:-1] == _NOTHING_ELSE for r in reports]):  # most
-            return Report(sum([r[0] for r in reports]), sum([r[1] for r in reports]), max([r[2] for r in reports]))
-        network, read, peak, disk, blocks, stolen, *_ = zip(*reports, strict=True)
-        spilled, restored, written = map(sum, zip(*disk, strict=True))
-        return Report(sum(network), sum(read), max(peak), (spilled, restored, written), sum(blocks), sum(stolen))
-
-    def packed(self) -> tuple[Any, ...]:
-        """In plain words, as far as there is something to say: the driver gets one of these for every run."""
-        if self[3:-1] != _NOTHING_ELSE:
-            return tuple(self)
-        return (*self[:3], self.told) if self.told else self[:3]
-
-    @staticmethod
-    def unpacked(words: tuple[Any, ...]) -> Report:
-        """What `packed` was called on."""
-        return Report(*words[:3], told=words[3]) if len(words) == 4 else Report(*words)
-
-
-_NOTHING_ELSE = Report(0, 0, 0)[3:-1]
 
 
 class Copied(NamedTuple):
@@ -487,10 +447,3 @@ class ServedHost(Host):
             self.transport.close()  # whatever ended this: the others see it
             self.reset(())
             self.copies.keep_only(())
-
-
-def on_the_drivers_clock(report: Report) -> Iterator[events.Event]:
-    """Events of a report that has just come. Clocks of one machine are the same; those of others may be far apart."""
-    behind = time.perf_counter() - report.clock
-    shift = behind if abs(behind) > 1.0 else 0.0
-    return (replace(e, start=e.start + shift, end=e.end + shift) for e in report.events)

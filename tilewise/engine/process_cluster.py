@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from tilewise import events
 from tilewise.engine.cluster import Cluster
-from tilewise.engine.host import Report
 from tilewise.engine.hosts import WorkerLost
+from tilewise.engine.messages import Report
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tilewise import events
 from tilewise.backend.host.arrays import has_margins
 from tilewise.engine.collectives import Participant
 from tilewise.engine.held import Held, name_of
+from tilewise.engine.messages import Start
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
 from tilewise.engine.prepared.plan import Once, Prepared, WorkerStep, neutral, nothing_of, reduction_of
@@ -46,41 +47,6 @@ from tilewise.store.base import Sink, Source, read_box
 from tilewise.store.blocks import MemoryBlocks
 
 ND = np.ndarray[Any, Any]
-
-
-class Start(NamedTuple):
-    """What begins a run of a plan."""
-
-    epoch: int
-    run: int  # its number in the epoch
-    number: int  # of the plan
-    leaves: tuple[int | Source | bytes | None, ...]  # keys; sources (packed) to read from; None: the driver has it
-    consts: tuple[Any, ...]
-    keys: tuple[int, ...]  # what its results are to be called
-    backend: str
-    gone: tuple[int, ...]  # keys that nobody needs any more
-    traced: bool = False  # whether the driver wants the events
-    sinks: tuple[bytes | None, ...] = ()  # where results are written (packed), if any are
-
-    def packed(self) -> tuple[Any, ...]:
-        """In plain words."""
-        return Start.words(*self)
-
-    @staticmethod
-    def words(
-        epoch: int, run: int, number: int, leaves: tuple[Any, ...], consts: Sequence[Any], *rest: Any
-    ) -> tuple[Any, ...]:
-        """In plain words: to pickle a class or a NumPy scalar takes as long as all the rest of a message."""
-        plain = [(c.dtype.str, c.tobytes()) for c in consts] if consts else ()
-        return (epoch, run, number, leaves, plain, *rest)
-
-    @staticmethod
-    def unpacked(words: tuple[Any, ...]) -> Start:
-        """What `words` was given."""
-        if not words[4]:
-            return Start._make(words)
-        consts = tuple([np.frombuffer(raw, dtype)[0] for dtype, raw in words[4]])
-        return Start._make((*words[:4], consts, *words[5:]))
 
 
 class Worker:

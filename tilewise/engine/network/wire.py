@@ -241,7 +241,8 @@ class Wire(Links):
     def answer(self, call: Call, result: Any, soon: bool = False) -> None:
         """Send a call's result; nobody waits for those of an epoch that is over.
 
-        `soon`: a report, which has no arrays, goes together with those of the calls that are here already, as the driver waits for the last one, if at all.
+        `soon`: a report, which has no arrays in it, goes together with those of the calls that are here already, as the
+        driver waits for the last one, if at all.
         """
         if call.number and call.epoch == self.epoch and not self._over:
             self._answers += (plain_frame if soon else frame)((ANSWER, call.number, result))

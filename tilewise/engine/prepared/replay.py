@@ -226,7 +226,8 @@ class _Joining:
         if reduce is not None:
             for at, contributions in zip(self.groups, parts, strict=True):
                 if len(contributions) == 2:  # a tree of two leaves
-                    reduce.combine(*contributions, target[at])  # type: ignore[index, arg-type]
+                    first, second = contributions
+                    reduce.combine(first, second, target[at])  # type: ignore[index, arg-type]
                 else:
                     reduce.combined(contributions, target[at])  # type: ignore[index]
         values[self.target] = target
