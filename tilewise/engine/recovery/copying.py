@@ -36,7 +36,7 @@ class Copying:
         return enough or self.crowded(nbytes, remembered)
 
     def may_be_due(self, remembered: int) -> bool:
-        """Whether `due` or `crowded` can say yes, however little there is to copy: mostly not, which is known at once."""
+        """Whether `due` or `crowded` can say yes, however little there is to copy: mostly not."""
         return time.monotonic() - self.last >= SHARE * self.fixed or self.crowded(0, remembered)
 
     @staticmethod
