@@ -13,10 +13,10 @@ from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
 from tilewise import compiler, engine, events
 from tilewise.array.evaluation import workers
 from tilewise.array.session import Session
-from tilewise.engine.host import Report, ServedHost
+from tilewise.engine.host import ServedHost
+from tilewise.engine.messages import Report, Start
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, MOST_ANSWERS, Wire
 from tilewise.engine.pieces import cuts_of
-from tilewise.engine.worker import Start
 from tilewise.layout import Replicate
 
 

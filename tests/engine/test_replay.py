@@ -10,8 +10,11 @@ import numpy
 import pytest
 
 import tilewise as tw
-from tilewise import events
+from tests.engine.threads import Threads
+from tilewise import engine, events
+from tilewise.backend.host import again as host_again
 from tilewise.engine import worker
+from tilewise.engine.host import ServedHost
 from tilewise.engine.prepared import replay
 from tilewise.store.blocks import MemoryBlocks
 
@@ -71,10 +74,10 @@ def arrays(rows: int) -> dict[str, Any]:
     return {"x": x, "y": x[::-1].copy(), "A": rng.normal(size=(rows, 6)), "w": rng.normal(size=6)}
 
 
-def course(step: Step, rows: int, **mesh: Any) -> list[Any]:
+def course(step: Step, rows: int, on: str = "virtual", **mesh: Any) -> list[Any]:
     """What can be seen after each of some steps."""
     seen: list[Any] = []
-    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", **mesh) as session:
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine=on, **mesh) as session:
         a: dict[str, Any] = {k: tw.evaluate(tw.asarray(v).relayout(0)) for k, v in arrays(rows).items()}
         for _ in range(5):
             step(a)
@@ -120,6 +123,42 @@ def test_the_same_as_without(k: int, scripted: list[Any], monkeypatch: pytest.Mo
         scripted.clear()
         for name, raw in plain[-1].items() if rows == 40 else ():
             numpy.testing.assert_allclose(numpy.frombuffer(raw), mine[name].ravel(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", range(len(STEPS)), ids=[s.__name__ for s in STEPS])
+def test_the_same_in_processes(k: int, monkeypatch: pytest.MonkeyPatch, same_settings_after_each_test: None) -> None:
+    """A process with one worker repeats runs in fewer words (`ServedHost._repeated`): bits, bytes and peaks stay."""
+    repeated: list[bool] = []
+    real = ServedHost._repeated
+
+    def noted(self: ServedHost, words: tuple[Any, ...]) -> Any:
+        made = real(self, words)
+        repeated.append(made is not None)
+        return made
+
+    engine.register("threads", Threads)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(ServedHost, "_repeated", lambda *_: None)
+            plain = course(STEPS[k], 40, on="threads", workers=2)
+        monkeypatch.setattr(ServedHost, "_repeated", noted)
+        assert course(STEPS[k], 40, on="threads", workers=2) == plain
+    finally:
+        engine.unregister("threads")
+    assert any(repeated)
+
+
+def test_a_number_that_changes_and_a_value_that_is_told(same_settings_after_each_test: None) -> None:
+    engine.register("threads", Threads)
+    try:
+        with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="threads", workers=2):
+            mine = numpy.arange(40.0)
+            x = tw.evaluate(tw.asarray(mine).relayout(0))
+            for k in range(6):
+                x, mine = tw.evaluate(x * (1.0 + k)), mine * (1.0 + k)
+                assert float((x * k).sum()) == (mine * k).sum()
+    finally:
+        engine.unregister("threads")
 
 
 def test_blocks_that_are_counted_alike_lie_alike() -> None:
@@ -178,7 +217,7 @@ def test_a_failure_names_its_line_and_leaves_nothing(scripted: list[Any], monkey
             x = tw.evaluate(x * 2)
         assert any(scripted)
         held, before = [w.blocks.reserved_bytes for w in workers], numpy.asarray(x)
-        monkeypatch.setattr(replay, "run_step", fails)
+        monkeypatch.setattr(host_again, "fresh", fails)
         y = x * 2
         with pytest.raises(ZeroDivisionError) as caught:
             tw.evaluate(y)

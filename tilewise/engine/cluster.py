@@ -17,8 +17,9 @@ from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
-from tilewise.engine.host import TOLD_BYTES, Copied, Report, on_the_drivers_clock
+from tilewise.engine.host import Copied
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
+from tilewise.engine.messages import TOLD_BYTES, Report, Start, on_the_drivers_clock
 from tilewise.engine.network.frames import unflat
 from tilewise.engine.network.sending import packed_plan
 from tilewise.engine.pieces import Cut, cuts_of
@@ -28,7 +29,6 @@ from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
-from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
 from tilewise.interrupts import to_the_end
 from tilewise.layout import Box, Layout, box_size, local_dims
@@ -183,7 +183,7 @@ class Cluster(Recovery):
         there = tuple([x if type(x) is int else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves])
         traced = bool(events.listeners) and not self.in_process
         run = entry.run = next(self.counter)
-        start = Start(
+        start = Start.words(
             self.epoch,
             run,
             entry.number,
@@ -194,7 +194,7 @@ class Cluster(Recovery):
             tuple(gone),
             traced,
             entry.sinks,
-        ).packed()
+        )
         futures: list[Any] = []
         began = False
         try:
@@ -233,7 +233,7 @@ class Cluster(Recovery):
         while len(self.under_way) > most or (first and self.under_way):
             entry, futures = next(iter(self.under_way.items()))
             answers = self.wait(futures)
-            failures = [a for a in answers if isinstance(a, Failure)]
+            failures = [a for a in answers if type(a) is Failure]
             if failures and (lost := next((f.lost for f in failures if f.lost), None)):
                 raise WorkerLost(lost)
             del self.under_way[entry]
@@ -244,7 +244,7 @@ class Cluster(Recovery):
                 self._give_up([entry], error)
                 first = first or error
             else:
-                self._count(entry, [a for a in answers if isinstance(a, Report)])
+                self._count(entry, [a for a in answers if type(a) is Report])
         if first is not None:
             raise first
 
@@ -272,7 +272,6 @@ class Cluster(Recovery):
             if one.events:
                 for event in on_the_drivers_clock(one):
                     events.emit(event)
-        for one in reports:
             for k, flattened in one.told:
                 entry.told[entry.keys[k]] = flattened
         counters.stolen_blocks += report.stolen_blocks

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.held import Held
+from tilewise.engine.messages import TOLD_BYTES, Report, Start
 from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
@@ -28,7 +28,7 @@ from tilewise.engine.recovery.worker_errors import Failure, pack
 from tilewise.engine.rounds import rounds
 from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
-from tilewise.engine.worker import Start, Worker
+from tilewise.engine.worker import Worker
 from tilewise.interrupts import allowed
 from tilewise.layout import DRIVER, Exchange, Mesh
 from tilewise.ops.traits.collectives import Parts
@@ -41,45 +41,7 @@ from tilewise.store.spill import in_file
 T = TypeVar("T")
 
 TOLD_SECONDS = 0.5  # between two words to the driver about a run
-TOLD_BYTES = 64  # of a result, at most, that goes with the report of a run
 FILED_BYTES = 4096  # of a value that is restored to a file, at least
-
-
-class Report(NamedTuple):
-    """What the workers of a host did in a run, or those of all hosts."""
-
-    network_bytes: int  # that came from other workers
-    read_bytes: int  # from sources
-    peak_bytes: int  # the most that the blocks of one worker took up at once
-    disk: tuple[int, int, int] = (0, 0, 0)  # bytes to spill files, from them, to sinks
-    stolen_blocks: int = 0  # that idle processes computed for this one
-    stolen_bytes: int = 0  # that moved for that, both ways
-    events: tuple[events.Event, ...] = ()  # if the driver asked for them
-    clock: float = 0.0  # of this process, when it was made
-    told: tuple[tuple[int, Any], ...] = ()  # small results of worker 0, by their number: the driver need not ask
-
-    @staticmethod
-    def all_of(reports: Sequence[Report]) -> Report:
-        """What several did together; the peak is that of the one with the highest."""
-        if len(reports) == 1:
-            return reports[0]
-        network, read, peak, disk, blocks, stolen, *_ = zip(*reports, strict=True)
-        spilled, restored, written = map(sum, zip(*disk, strict=True))
-        return Report(sum(network), sum(read), max(peak), (spilled, restored, written), sum(blocks), sum(stolen))
-
-    def packed(self) -> tuple[Any, ...]:
-        """In plain words, as far as there is something to say: the driver gets one of these for every run."""
-        if self[3:-1] != _NOTHING_ELSE:
-            return tuple(self)
-        return (*self[:3], self.told) if self.told else self[:3]
-
-    @staticmethod
-    def unpacked(words: tuple[Any, ...]) -> Report:
-        """What `packed` was called on."""
-        return Report(*words[:3], told=words[3]) if len(words) == 4 else Report(*words)
-
-
-_NOTHING_ELSE = Report(0, 0, 0)[3:-1]
 
 
 class Copied(NamedTuple):
@@ -155,32 +117,42 @@ class Host:
         If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
         stored by then, the driver lets it drop.
         """
-        start = Start.unpacked(words)
-        tag = Tag(start.epoch, start.run, 0)
+        epoch, run, *_ = words
         try:
-            if start.traced:
-                return self._together(tag, lambda: self._traced(start, tag, scattered))
-            return self._together(tag, lambda: self._run(start, tag, scattered))
+            self.transport.begin(run)
+            made = self._repeated(words)
+            if made is not None:
+                return made
+            start, tag = Start.unpacked(words), Tag(epoch, run, 0)
+            return self._traced(start, tag, scattered) if start.traced else self._run(start, tag, scattered)
+        except Exception as error:
+            return self._failure(Tag(epoch, run, 0), error)
         finally:
             events.activity.worker = 0
             for w in self.workers.values():
-                w.stop()
+                if w.now is not None:
+                    w.stop()
+
+    def _repeated(self, words: tuple[Any, ...]) -> Report | None:
+        """A run by script of the only worker; None where it is another kind of run. (`_run` in the fewest words.)"""
+        return None
 
     def _together(self, tag: Tag, do: Callable[[], T]) -> T | Failure:
         """Do something in which hosts need each other. If it fails here, the others hear of it, and stop as well."""
         try:
             self.transport.begin(tag.run)
             return do()
-        except Cancelled:
-            raise
-        except PeerLost as lost:
-            return Failure(lost=str(lost))
-        except PeerFailed:
-            self.transport.fail(tag)
-            return Failure()
         except Exception as error:
-            self.transport.fail(tag)
-            return Failure(error)
+            return self._failure(tag, error)
+
+    def _failure(self, tag: Tag, error: Exception) -> Failure:
+        """What the driver hears of an error, and the others, who wait for this host."""
+        if isinstance(error, Cancelled):
+            raise error
+        if isinstance(error, PeerLost):
+            return Failure(lost=str(error))
+        self.transport.fail(tag)
+        return Failure() if isinstance(error, PeerFailed) else Failure(error)
 
     def _traced(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
         """The same, with its events, which the driver cannot hear itself."""
@@ -201,14 +173,16 @@ class Host:
             for w in workers:
                 w.begin(start, scattered.get(w.index, []))
             for k in range(len(plan.rounds)):
+                after = Tag(start.epoch, start.run, k + 1)
                 for w in workers:
-                    self._advance(w, k, tag)
+                    self._advance(w, k, tag, after)
+                tag = after
             reports = [Report(*w.finish()) for w in workers]
         if self.footprint is not None and events.listeners:
             now, nbytes = time.perf_counter(), resident_bytes()
             for w in workers:
                 events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
-        return Report.all_of(reports)
+        return reports[0] if len(reports) == 1 else Report.all_of(reports)
 
     def _in_turns(
         self, shares: Shares, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]
@@ -241,14 +215,13 @@ class Host:
                 inboxes = {i: [self.transport.receive(v, i, now) if v != i else [] for v in others] for i in talks}
         raise AssertionError("never comes here")
 
-    def _advance(self, w: Worker, k: int, tag: Tag) -> None:
+    def _advance(self, w: Worker, k: int, now: Tag, after: Tag) -> None:
         """One round of one worker."""
-        events.activity.worker = w.index
-        transport, now = self.transport, Tag(tag.epoch, tag.run, k)
-        arrived = {v: transport.receive(v, w.index, now) for v in w.senders(k)}
-        after = Tag(tag.epoch, tag.run, k + 1)
+        me, transport = w.index, self.transport
+        events.activity.worker = me
+        arrived = {v: transport.receive(v, me, now) for v in senders} if (senders := w.senders(k)) else {}
         for v, pieces in w.advance(k, arrived):
-            transport.send(w.index, v, after, pieces)
+            transport.send(me, v, after, pieces)
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
@@ -396,7 +369,8 @@ class ServedHost(Host):
         self._told, self._under_way = time.monotonic(), (start.epoch, start.run)
         if self.sharing is None:
             made = super()._run(start, tag, scattered)
-            return made._replace(told=self._small(start.keys)) if 0 in self.workers else made
+            told = self._small(start.keys) if 0 in self.workers else ()
+            return made._replace(told=told) if told else made
         self.sharing.begin()
         try:
             made = super()._run(start, tag, scattered)
@@ -404,6 +378,26 @@ class ServedHost(Host):
             if self.memory is not None:
                 self.sharing.close()
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
+
+    def _repeated(self, words: tuple[Any, ...]) -> Report | None:
+        epoch, run, number, leaves, consts, keys, backend, gone, traced, _ = words
+        if len(self.workers) != 1 or self.sharing is not None or traced:
+            return None
+        (w,) = self.workers.values()
+        w.drop(gone)
+        again = w.repeat(number, leaves, consts, backend)
+        if again is None:
+            return None
+        self._told, self._under_way = time.monotonic(), (epoch, run)
+        me, transport, came, tag = w.index, self.transport, 0, Tag(epoch, run, 0)
+        for k, senders in enumerate(again.senders):
+            arrived = {v: transport.receive(v, me, tag) for v in senders} if senders else {}
+            came += again.advance(k, arrived, self._reached, came)
+            tag = Tag(epoch, run, k + 1)
+            for v, pieces in again.pieces(k):
+                transport.send(me, v, tag, pieces)
+        w.keep(keys, again)
+        return Report(came, 0, again.peak_bytes, told=() if me else self._small(keys))
 
     def _small(self, keys: Sequence[int]) -> tuple[tuple[int, Any], ...]:
         """Results that worker 0 has once and that are no longer than a message about them."""
@@ -453,10 +447,3 @@ class ServedHost(Host):
             self.transport.close()  # whatever ended this: the others see it
             self.reset(())
             self.copies.keep_only(())
-
-
-def on_the_drivers_clock(report: Report) -> Iterator[events.Event]:
-    """Events of a report that has just come. Clocks of one machine are the same; those of others may be far apart."""
-    behind = time.perf_counter() - report.clock
-    shift = behind if abs(behind) > 1.0 else 0.0
-    return (replace(e, start=e.start + shift, end=e.end + shift) for e in report.events)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from tilewise import events
 from tilewise.engine.cluster import Cluster
-from tilewise.engine.host import Report
 from tilewise.engine.hosts import WorkerLost
+from tilewise.engine.messages import Report
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost
@@ -114,13 +114,12 @@ class WiredCluster(Cluster):
 
     def call_all(self, method: str, *args: Any) -> list[Future]:
         """The same message to all, made once."""
-        number = next(self._numbers)
+        number, lines = next(self._numbers), self.lines
         buffers = frame((CALL, self.epoch, number, method, args))
-        futures = []
-        for host in self.hosts:
-            self.lines.awaited.add((host, number))
-            self._post(host, buffers)
-            futures.append(Future(host, number))
+        futures = [Future(host, number) for host in self.hosts]
+        for future in futures:
+            lines.awaited.add(future)
+            self._post(future.host, buffers)
         return futures
 
     def tell(self, host: int, method: str, *args: Any) -> None:

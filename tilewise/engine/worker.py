@@ -10,9 +10,9 @@ from __future__ import annotations
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tilewise import events
 from tilewise.backend.host.arrays import has_margins
 from tilewise.engine.collectives import Participant
 from tilewise.engine.held import Held, name_of
+from tilewise.engine.messages import Start
 from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
 from tilewise.engine.prepared.plan import Once, Prepared, WorkerStep, neutral, nothing_of, reduction_of
@@ -46,32 +47,6 @@ from tilewise.store.base import Sink, Source, read_box
 from tilewise.store.blocks import MemoryBlocks
 
 ND = np.ndarray[Any, Any]
-
-
-class Start(NamedTuple):
-    """What begins a run of a plan."""
-
-    epoch: int
-    run: int  # its number in the epoch
-    number: int  # of the plan
-    leaves: tuple[int | Source | bytes | None, ...]  # keys; sources (packed) to read from; None: the driver has it
-    consts: tuple[Any, ...]
-    keys: tuple[int, ...]  # what its results are to be called
-    backend: str
-    gone: tuple[int, ...]  # keys that nobody needs any more
-    traced: bool = False  # whether the driver wants the events
-    sinks: tuple[bytes | None, ...] = ()  # where results are written (packed), if any are
-
-    def packed(self) -> tuple[Any, ...]:
-        """In plain words: to pickle a class or a NumPy scalar takes as long as all the rest of a message."""
-        consts = [(c.dtype.str, c.tobytes()) for c in self.consts]
-        return (*self[:4], consts, *self[5:])
-
-    @staticmethod
-    def unpacked(words: tuple[Any, ...]) -> Start:
-        """What `packed` was called on."""
-        consts = tuple([np.frombuffer(raw, dtype)[0] for dtype, raw in words[4]])
-        return Start._make((*words[:4], consts, *words[5:]))
 
 
 class Worker:
@@ -145,18 +120,47 @@ class Worker:
         peak = learned.peaks.get(self._lies)
         return None if peak is None else again(learned, start.backend, leaves, start.consts, peak)
 
+    def repeat(self, number: int, leaves: Sequence[Any], consts: Sequence[Any], backend: str) -> Again | None:
+        """A run by script; None if the plan has not run before on leaves that lie so."""
+        learned = self.plans[number]
+        if type(learned) is not Prepared or self.memory is not None or events.listeners:
+            return None
+        by = learned.scripts.get(backend)
+        if by is None:
+            return None
+        store, found = self.store, []
+        for leaf in leaves:
+            parts = store.get(leaf) if type(leaf) is int else None
+            if not parts:
+                return None
+            found.append(parts)
+        given = [x for parts in found for x in parts.values()]
+        peak = learned.peaks.get((backend, *map(has_margins, given), *self.blocks.lie(given)))
+        if peak is None:
+            return None
+        numbers = [np.frombuffer(raw, dtype)[0] for dtype, raw in consts]
+        return again(learned, backend, found, numbers, self.blocks.reserved_bytes + peak)
+
+    def keep(self, keys: Sequence[int], done: Again) -> None:
+        """Store the results of a run by script."""
+        for key, parts in zip(keys, done.results(), strict=True):
+            self.store.put(key, parts)
+
     def senders(self, index: int) -> list[int]:
         """The others that send something for a round."""
         assert self.now is not None
         return self.now[1].senders[index]
 
-    def advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterator[tuple[int, list[ND]]]:
+    def advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterable[tuple[int, list[ND]]]:
         """One round: join what arrived (pieces go as they are put in place), run, give the pieces for each receiver."""
+        again = self.again
+        if again is None:
+            return self._advance(index, arrived)
+        self.network_bytes += again.advance(index, arrived, self.reached, self.network_bytes)
+        return again.pieces(index)
+
+    def _advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterator[tuple[int, list[ND]]]:
         assert self.now is not None
-        if self.again is not None:
-            self.network_bytes += self.again.advance(index, arrived, self.reached, self.network_bytes)
-            yield from self.again.pieces(index)
-            return
         learned = self.now[1]
         this = learned.rounds[index]
         for move in this.joins:

@@ -72,13 +72,14 @@ def run_again(graph: Graph, settings: Settings) -> bool:
     cluster, announced = graph.cluster, plan.network_bytes
     began, before = _counted(cluster)
     begun = settings.progress and progress.begin()
-    try:
-        results = run(plan, graph.leaves, graph.consts, settings, cluster)
-    finally:
-        if begun:
-            progress.end()
-    _note_moved(cluster, announced, began, before, sys._getframe(0))
-    _give(graph.outputs, results, True)
+    with to_the_end():  # both of the blocks inside: to begin and to end one takes as long as to send a message
+        try:
+            results = run(plan, graph.leaves, graph.consts, settings, cluster)
+        finally:
+            if begun:
+                progress.end()
+        _note_moved(cluster, announced, began, before, sys._getframe(0))
+        _give(graph.outputs, results, True)
     return True
 
 

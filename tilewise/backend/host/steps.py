@@ -67,6 +67,12 @@ def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, note
 
 def call(node: Node, inputs: list[Any]) -> Any:
     """One operator on NumPy; large elementwise ones on all cores."""
+    with np.errstate(all="ignore"):  # recorded work raises no warnings
+        return called(node, inputs)
+
+
+def called(node: Node, inputs: list[Any]) -> Any:
+    """The same for who sees to warnings."""
     op = node.op
     if type(op) is Map and node.known and node.nbytes >= _map_parallel_bytes and op.fn.nout == 1:
         return _map_tiles(node, op, inputs)
@@ -80,10 +86,9 @@ def call(node: Node, inputs: list[Any]) -> Any:
         parts = by_parts(node, inputs)
         if parts is not None:
             return parts
-    with np.errstate(all="ignore"):  # recorded work raises no warnings
-        result = order_statistics.quantiles(op, inputs[0]) if type(op) is Lines else None
-        if result is None:
-            result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
+    result = order_statistics.quantiles(op, inputs[0]) if type(op) is Lines else None
+    if result is None:
+        result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
     if type(op) is Compress:
         length = node.shape[0]
         if isinstance(length, Length):  # on a mesh, it has been counted before
@@ -141,7 +146,7 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
         if step.blas or (step.letters is not None and single(step, nodes)):
             values[step.outs[0]] = call(nodes[step.outs[0]], inputs)
             return
-        made = [_made(step, k, nodes, values, inputs, noted) for k in range(len(step.outs))]
+        made = [made_by(step, k, nodes, values, inputs, noted) for k in range(len(step.outs))]
         outs = [_seen(out, step, k, nodes[pos]) for k, (pos, out) in enumerate(zip(step.outs, made, strict=True))]
         if step.iterations is not None:
             params = _loop_params(step.iterations, step.kernel, params)
@@ -155,7 +160,7 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
         values[pos] = made[k]
 
 
-def _made(step: Pass, k: int, nodes: Sequence[Node], values: Values, inputs: list[Any], noted: set[Node]) -> Any:
+def made_by(step: Pass, k: int, nodes: Sequence[Node], values: Values, inputs: list[Any], noted: set[Node]) -> Any:
     """The array that output k becomes: a new one, or that of the base it is written into."""
     base, node = step.writes[k], nodes[step.outs[k]]
     if base is None:

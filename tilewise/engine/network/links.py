@@ -164,6 +164,9 @@ class Links:
         for fd, what in events:
             who = self._by_fd.get(fd)
             if who is not None:
+                if what == select.POLLIN:
+                    self._read(who, self.links[who])
+                    continue
                 if what & select.POLLOUT:
                     self._write(who, self.links[who])
                 if what != select.POLLOUT and who in self.links:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tilewise.engine.network.frames import flat, frame, unflat
+import numpy as np
+
+from tilewise.engine.network.frames import IN_BAND_BYTES, flat, frame, plain_frame, unflat
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.shared_memory import SHARED_BYTES, Offer, SharedMemory
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
@@ -96,7 +98,12 @@ class Wire(Links):
         if home == self.me:
             self._pieces[sender, receiver, *tag] = [p.copy() for p in pieces]
         else:
-            self.post(home, (PIECES, (sender, receiver, *tag), self._packed(home, pieces)))
+            for p in pieces:
+                if p.nbytes >= IN_BAND_BYTES or p.dtype.kind not in "biufc":
+                    self.post(home, (PIECES, (sender, receiver, *tag), self._packed(home, pieces)))
+                    return
+            small = [(p.dtype.str, p.shape, p.tobytes()) for p in pieces]
+            self.post_frame(home, plain_frame((PIECES, (sender, receiver, *tag), small)))
 
     def _packed(self, home: int, pieces: Sequence[ND]) -> list[Any]:
         """Pieces in few words: of large ones where they lie, if both processes have memory for them."""
@@ -120,18 +127,18 @@ class Wire(Links):
 
     def _unpacked(self, who: int, packed: Sequence[Any]) -> list[ND] | None:
         """What `_packed` was given, to read; None if a link that has ended had it: nobody waits for it."""
-        if not any(type(p) is tuple and len(p) == 4 for p in packed):
-            return unflat(packed)
-        found = []
+        found: list[ND] = []
         for p in packed:
-            if type(p) is tuple and len(p) == 4:
+            if type(p) is not tuple:
+                found.append(p)
+            elif len(p) == 3:
+                found.append(np.ndarray(p[1], p[0], p[2]))
+            else:
                 dtype, shape, lent, turned = p
                 x = None if self.shared is None else self.shared.get(who, lent, dtype, shape[::-1] if turned else shape)
                 if x is None:
                     return None
                 found.append(x.T if turned else x)
-            else:
-                found += unflat([p])
         return found
 
     def receive(self, sender: int, receiver: int, tag: Tag) -> list[ND]:
@@ -234,10 +241,11 @@ class Wire(Links):
     def answer(self, call: Call, result: Any, soon: bool = False) -> None:
         """Send a call's result; nobody waits for those of an epoch that is over.
 
-        `soon`: together with those of the calls that are here already, as the driver waits for the last one, if at all.
+        `soon`: a report, which has no arrays in it, goes together with those of the calls that are here already, as the
+        driver waits for the last one, if at all.
         """
         if call.number and call.epoch == self.epoch and not self._over:
-            self._answers += frame((ANSWER, call.number, result))
+            self._answers += (plain_frame if soon else frame)((ANSWER, call.number, result))
             if not soon or len(self._answers) >= MOST_ANSWERS:
                 self._say_answers()
 
@@ -265,7 +273,8 @@ class Wire(Links):
         """Sort what comes."""
         kind = message[0]
         if kind == PIECES:
-            key, pieces = message[1], self._unpacked(who, message[2])
+            _, key, packed = message
+            pieces = self._unpacked(who, packed)
             if key[_EPOCH] == self.epoch and key[_RUN] >= self._run and pieces is not None:
                 self._pieces[key] = pieces
         elif kind == FAILED:

@@ -9,25 +9,27 @@ and what the driver or a file gives are run as ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
+from tilewise.backend.host.again import bound_step
 from tilewise.backend.host.arrays import widened
-from tilewise.backend.host.steps import run_step
 from tilewise.engine.prepared.plan import Index, Prepared, WorkerStep, nothing_of
 from tilewise.engine.rounds import Act, Move, Run
 from tilewise.engine.run import Runner, any_unshared, note_site
 from tilewise.interrupts import allowed
 from tilewise.layout import Exchange, Shard, Stored, blocked
 from tilewise.ops.traits.collectives import Parts
-from tilewise.stage.steps import View
+from tilewise.stage.steps import Pass, View
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
 Values = list[Any]  # by position, those on the way between two exchanges at the end
 Waiting = Mapping[int, list[ND]]  # pieces that came, by sender
 _NOTHING: Waiting = {}
+_QUIET: Any = nullcontext()
 _UNKNOWN: Any = object()  # whether there is a script
 
 
@@ -36,8 +38,15 @@ class Script:
 
     def __init__(self, learned: Prepared, backend: str) -> None:
         plan, block = learned.plan, learned.blocks[0]
+        self.senders = learned.senders
         self.joins = [tuple(_Joining(learned, m) for m in _moves(r.joins)) for r in learned.rounds]
         self.bodies = [tuple(_acts(learned, r.body, backend)) for r in learned.rounds]
+        self.does = [bool(joins or body) for joins, body in zip(self.joins, self.bodies, strict=True)]
+        self.loud = [
+            any(j.reduce is not None for j in joins) or any(type(step) not in (Pass, View) for *_, step in body)
+            for joins, body in zip(self.joins, self.bodies, strict=True)
+        ]
+        self.nodes: Any = plan.nodes(block)
         self.cuts = [
             tuple((v, tuple((m.pos, at) for m in _moves(r.cuts) for _, at in learned.cut(m, v))) for v in receivers)
             for r, receivers in zip(learned.rounds, learned.receivers, strict=True)
@@ -57,17 +66,31 @@ class Again:
 
     def __init__(self, by: Script, values: Values, leaves: Sequence[Parts], peak_bytes: int) -> None:
         self._by, self._values, self._leaves = by, values, leaves
-        self.peak_bytes = peak_bytes  # beside the blocks that were there before it
+        self.peak_bytes = peak_bytes  # as whoever asked for the run counts it
+        self.senders = by.senders  # by round
 
     def advance(self, k: int, waiting: Waiting, reached: Callable[[int, int, int], None] | None, before: int) -> int:
-        """One round, but for what is sent after it: the bytes that came from others, beside those before it."""
-        by, values, came = self._by, self._values, 0
-        for join in by.joins[k]:
-            came += join(values, waiting)
-        for act, done in by.bodies[k]:
-            act(values)
-            if done and reached is not None:
-                reached(done, by.steps, before + came)
+        """One round, but for what is sent after it: the bytes that came from others, beside those before it.
+
+        No block is counted on the way: Ctrl-C may come at any moment.
+        """
+        by, values, came, step = self._by, self._values, 0, None
+        if not by.does[k]:
+            return 0
+        try:
+            with allowed(), np.errstate(all="ignore") if by.loud[k] else _QUIET:  # recorded work raises no warnings
+                for join in by.joins[k]:
+                    came += join(values, waiting)
+                for act, frees, done, step in by.bodies[k]:  # noqa: B007
+                    act(values)
+                    for x in frees:
+                        values[x] = None
+                    if done and reached is not None:
+                        reached(done, by.steps, before + came)
+        except Exception as error:
+            if step is not None:
+                note_site(error, by.nodes, step)
+            raise
         return came
 
     def pieces(self, k: int) -> list[tuple[int, list[ND]]]:
@@ -101,8 +124,9 @@ def again(
     values: Values = [None] * by.length
     for pos, parts in zip(learned.plan.leaves, leaves, strict=True):
         (values[pos],) = parts.values()
-    for pos, value in zip(learned.plan.consts, consts, strict=True):
-        values[pos] = np.asarray(value)
+    if consts:
+        for pos, value in zip(learned.plan.consts, consts, strict=True):
+            values[pos] = np.asarray(value)
     return Again(by, values, leaves, peak_bytes)
 
 
@@ -129,51 +153,29 @@ def _moves(acts: Sequence[Act]) -> list[Move]:
 
 
 def _acts(learned: Prepared, body: Any, backend: str) -> Any:
-    """What happens in a round, with how many steps of the plan are done by then (0: nobody need hear of it)."""
-    nodes = learned.plan.nodes(learned.blocks[0])
+    """What happens in a round: a call, what goes after it, how many steps of the plan are done by then (0: nobody need
+    hear of it), and the step that it is."""
+    nodes: Any = learned.plan.nodes(learned.blocks[0])
     for act in body:
         if isinstance(act, Move):
-            yield _Joining(learned, act), 0
+            yield _Joining(learned, act), (), 0, None
         else:
             for k, step in enumerate(learned.steps(act, backend), act.first + 1):
-                yield _step(learned, step, nodes), 0 if type(step.step) is View else k
+                yield _step(learned, step, nodes), step.frees, 0 if type(step.step) is View else k, step.step
 
 
 def _step(learned: Prepared, bound: WorkerStep, nodes: Any) -> Callable[[Values], None]:
     """A step as a call."""
-    step, frees = bound.step, bound.frees
     if bound.nothing:
 
         def nothing(values: Values) -> None:
             for made, nd in nothing_of(learned.plan, bound, learned.blocks[0]).items():
                 values[made] = nd
-            for x in frees:
-                values[x] = None
 
         return nothing
-    if isinstance(step, View):
-        pos, source, shown = step.pos, step.input, nodes[step.pos].op.numpy
-
-        def view(values: Values) -> None:
-            values[pos] = shown(values[source])
-            for x in frees:
-                values[x] = None
-
-        return view
     assert isinstance(bound.runner, Runner)
-    ((_, kernel, _),) = bound.runner.steps
-
-    def run(values: Values) -> None:
-        try:
-            with allowed():
-                run_step(step, kernel, nodes, values, set())
-        except Exception as error:
-            note_site(error, nodes, step)
-            raise
-        for x in frees:
-            values[x] = None
-
-    return run
+    ((step, kernel, _),) = bound.runner.steps
+    return bound_step(step, kernel, nodes)
 
 
 class _Joining:
@@ -223,7 +225,11 @@ class _Joining:
                 parts[group].append(data)
         if reduce is not None:
             for at, contributions in zip(self.groups, parts, strict=True):
-                reduce.combined(contributions, target[at])  # type: ignore[index]
+                if len(contributions) == 2:  # a tree of two leaves
+                    first, second = contributions
+                    reduce.combine(first, second, target[at])  # type: ignore[index, arg-type]
+                else:
+                    reduce.combined(contributions, target[at])  # type: ignore[index]
         values[self.target] = target
         for x in self.frees:
             values[x] = None

@@ -35,6 +35,10 @@ class Copying:
         enough = self.plans >= LEAST_PLANS and passed >= SHARE * (self.fixed + self.per_byte * nbytes)
         return enough or self.crowded(nbytes, remembered)
 
+    def may_be_due(self, remembered: int) -> bool:
+        """Whether `due` or `crowded` can say yes, however little there is to copy: mostly not."""
+        return time.monotonic() - self.last >= SHARE * self.fixed or self.crowded(0, remembered)
+
     @staticmethod
     def crowded(nbytes: int, remembered: int) -> bool:
         """Whether the driver remembers too much."""

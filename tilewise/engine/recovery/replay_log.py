@@ -36,7 +36,11 @@ class Entry:
     @property
     def nbytes(self) -> int:
         """Bytes of the driver's arrays that it keeps."""
-        return sum([x.nbytes for x in self.leaves if isinstance(x, np.ndarray)])
+        total = 0
+        for x in self.leaves:
+            if type(x) is not int and isinstance(x, np.ndarray):
+                total += x.nbytes
+        return total
 
 
 class Log:
@@ -85,8 +89,9 @@ class Log:
             uses += key in live
             made_by[key] = entry
         entry.uses = uses
-        for maker in self._makers(entry):
-            maker.uses += 1
+        for x in entry.leaves:
+            if type(x) is int and (maker := made_by.get(x)) is not None:
+                maker.uses += 1
 
     def release(self, keys: Sequence[int]) -> None:
         """Handles are gone: forget plans whose results nothing hangs on."""
@@ -113,7 +118,7 @@ class Log:
     def _end(self, entry: Entry) -> None:
         del self.entries[entry]
         self.nbytes -= entry.nbytes
-        entry.leaves = tuple(x for x in entry.leaves if isinstance(x, int))  # it may be under way for a while
+        entry.leaves = tuple([x for x in entry.leaves if type(x) is int])  # it may be under way for a while
         for key in entry.keys:
             del self.maker[key]
         if not entry.number:

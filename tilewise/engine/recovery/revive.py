@@ -56,6 +56,8 @@ class Recovery(Hosts):
         remembered = self.log.nbytes
         if not self.copies_blocks or (self.copying.plans < LEAST_PLANS and remembered <= REMEMBERED_BYTES):
             return
+        if not self.copying.may_be_due(remembered):
+            return
         self.log.release(list(self.dead))  # which workers hear of when the plan starts
         nbytes = self.log.fresh_bytes()
         if not any(isinstance(x, Mark) for x in self.under_way):

@@ -13,7 +13,7 @@ from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
 
 if TYPE_CHECKING:
-    from tilewise.engine.host import Report
+    from tilewise.engine.messages import Report
 
 
 def results_of(plan: Exchanges | Shares) -> list[tuple[Spec, Layout, bool]]:

@@ -26,7 +26,8 @@ from tilewise.store.base import ND, Sink, Source, within
 from tilewise.store.spill import HeldParts, Spilled, check_room
 
 if TYPE_CHECKING:
-    from tilewise.engine.worker import Start, Worker
+    from tilewise.engine.messages import Start
+    from tilewise.engine.worker import Worker
 
 Done = tuple[int, int, int, tuple[int, int, int]]  # as a Report begins
 

@@ -1,0 +1,127 @@
+"""Steps that run again and again on arrays of the same sizes. In: a step, its kernel, nodes. Out: a function of values.
+
+What `run_step` looks up and works out from the sizes is done here once. What such a function does raises no warnings
+only where the caller sees to it (`np.errstate`, which takes as long as a small operator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.host import steps
+from tilewise.backend.host.arrays import fresh
+from tilewise.backend.host.steps import Values, called, made_by, run_step
+from tilewise.ops.elementwise import Map
+from tilewise.ops.index import Update
+from tilewise.ops.views.cut import Cut
+from tilewise.stage.cut_axis import drops_axes, space_of
+from tilewise.stage.steps import Call, Pass, Step, View
+
+Bound = Callable[[Values], None]
+
+
+def bound_step(step: Step, kernel: Any, nodes: Sequence[Any]) -> Bound:
+    """A step as a function; `nodes` are those of every run."""
+    if type(step) is View:
+        return _view(step, nodes[step.pos])
+    if type(step) is Call:
+        return _call(step, nodes[step.pos])
+    if type(step) is Pass and not step.blas and step.letters is None and step.iterations is None:
+        dims = space_of(step, nodes)
+        if 0 not in dims:
+            return _pass(step, kernel, nodes, dims)
+    return lambda values: run_step(step, kernel, nodes, values, set())
+
+
+def _view(step: View, node: Any) -> Bound:
+    pos, source, op = step.pos, step.input, node.op
+    if type(op) is not Cut:
+        shown = op.numpy
+
+        def view(values: Values) -> None:
+            values[pos] = shown(values[source])
+
+        return view
+    key = op.key()
+
+    def cut(values: Values) -> None:
+        values[pos] = values[source][key]
+
+    return cut
+
+
+def _call(step: Call, node: Any) -> Bound:
+    pos, inputs, op = step.pos, step.inputs, node.op
+    if type(op) is not Map:
+
+        def call(values: Values) -> None:
+            values[pos] = called(node, [values[x] for x in inputs])
+
+        return call
+    nbytes, function = node.nbytes, op.numpy
+
+    def small_map(values: Values) -> None:
+        given = [values[x] for x in inputs]
+        small = nbytes < steps._map_parallel_bytes
+        values[pos] = np.asarray(function(*given)) if small else called(node, given)
+
+    return small_map
+
+
+def _pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: tuple[int, ...]) -> Bound:
+    inputs, params, places = step.inputs, step.params, step.outs
+    if not step.plain:
+        return _writing_pass(step, kernel, nodes, dims)
+    if len(places) == 1:
+        (pos,) = places
+        node = nodes[pos]
+
+        def single(values: Values) -> None:
+            made = fresh(node)
+            kernel(dims, [values[x] for x in inputs], [values[x] for x in params], (made,))
+            values[pos] = made
+
+        return single
+
+    def several(values: Values) -> None:
+        made = [fresh(nodes[pos]) for pos in places]
+        kernel(dims, [values[x] for x in inputs], [values[x] for x in params], made)
+        for pos, x in zip(places, made, strict=True):
+            values[pos] = x
+
+    return several
+
+
+def _writing_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: tuple[int, ...]) -> Bound:
+    """A pass that writes into parts of other arrays, or reduces."""
+    inputs, params = step.inputs, step.params
+    outs: list[tuple[int, Any, Any, Any]] = []  # position, node, the window or the part that is filled
+    for k, pos in enumerate(step.outs):
+        node = nodes[pos]
+        if step.writes[k] is not None:
+            assert isinstance(node.op, Update)
+            outs.append((pos, node, node.op.window, None))
+        else:
+            dropped = drops_axes(step, k, node)
+            key = (*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis) if dropped else None
+            outs.append((pos, node, None, key))
+
+    def writing(values: Values) -> None:
+        given = [values[x] for x in inputs]
+        made, seen = [], []
+        for k, (_, node, window, key) in enumerate(outs):
+            if window is None:
+                out = fresh(node)
+                seen.append(out if key is None else out[key])
+            else:
+                out = made_by(step, k, nodes, values, given, set())
+                seen.append(window.on(out))
+            made.append(out)
+        kernel(dims, given, [values[x] for x in params], seen)
+        for (pos, *_), out in zip(outs, made, strict=True):
+            values[pos] = out
+
+    return writing
