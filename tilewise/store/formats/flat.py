@@ -12,7 +12,7 @@ import os
 from collections.abc import Hashable, Iterator
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -124,7 +124,16 @@ class FlatSource(Source):
         return f"<{type(self).__name__} {self.path} {self.shape} of {self.dtype}>"
 
 
-def read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ...], at: int, out: ND) -> None:
+class Bytes(Protocol):
+    """What fills memory from a place of an open file, or says what is wrong with the file."""
+
+    dtype: np.dtype[Any]
+
+    def fill(self, handle: int, at: int, block: ND) -> None:
+        """Read bytes into an array without gaps."""
+
+
+def read_runs(source: Bytes, handle: int, box: Box, strides: tuple[int, ...], at: int, out: ND) -> None:
     """Read a box, axes from slowest to fastest, into an array of its shape."""
     itemsize = source.dtype.itemsize
     start = at + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
