@@ -262,6 +262,9 @@ class FlatSink(FileSink):
         handle = os.open(self._at, os.O_WRONLY)
         try:
             write_runs(handle, at, [self._strides[a] for a in axes], block.transpose(axes))
+            last = sum((n - 1) * s for n, s in zip(block.shape, self._strides, strict=True))
+            if last + block.dtype.itemsize == block.nbytes:  # in one piece
+                files.start_writing(handle, at, block.nbytes)
         finally:
             os.close(handle)
 
