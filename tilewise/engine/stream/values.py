@@ -6,6 +6,7 @@ Reads and writes run on threads of their own. Memory is set aside in a block sto
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
@@ -226,11 +227,14 @@ class Values:
         """What a block has made of kept values. Files are written behind: what came before is written by then."""
         self.written()
         held = 0
-        for pos, part, data in self.parts(block, made):
+        given = [*self.parts(block, made)]
+        pieces = Counter(pos for pos, _, _ in given)
+        for pos, part, data in given:
             if self.streams.ahead and pos in self.streams.on_disk:
                 held += data.nbytes
                 target = self.there[pos]
-                if isinstance(target, Sink) and target.opened_by_workers:  # anybody may write at any time
+                # Where anybody may write at any time; two pieces of a block may share a chunk, parts of one do not.
+                if isinstance(target, Sink) and target.opened_by_workers and pieces[pos] == 1:
                     for inner in target.parts(part):
                         piece = data[within(inner, part)]
                         self._writing.append(self._storing.submit(self._store, target, inner, piece))
