@@ -28,6 +28,7 @@ RAY = (
     "tests/engine/test_bad_sessions.py",
     "tests/engine/test_nodes.py",
     "tests/api/test_tiles.py::test_on_ray",
+    "tests/out_of_core/test_stolen_turns_on_ray.py",
     "tests/parfor/test_on_cluster.py",
     "tests/parfor/test_use_cases.py::test_on_a_cluster",
 )

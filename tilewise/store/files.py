@@ -6,11 +6,16 @@ leaves the old file, or none.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +40,7 @@ READ_CURES = {
     errno.EACCES: "Ask for permission to read it",
     errno.EISDIR: "Name a file in this folder",
 }
+FLUSHED_AT_ONCE = 8  # files
 UNFINISHED = ".unfinished-"  # in the names of files that are being written
 
 
@@ -57,6 +63,29 @@ def read_at(handle: int, into: memoryview, at: int) -> bool:
     while got < len(into) and (n := os.preadv(handle, [into[got:]], at + got)):
         got += n
     return got == len(into)
+
+
+_WRITE_RANGE = 2  # SYNC_FILE_RANGE_WRITE of Linux
+
+
+def start_writing(handle: int, at: int, nbytes: int) -> None:
+    """Let the system begin to bring bytes of a file to the disk: what waits until all is there waits with idle disks.
+
+    Whole pages only: those at the ends may get more bytes, and would be written twice.
+    """
+    call = _sync_file_range()
+    low, high = -(-at // PAGESIZE) * PAGESIZE, (at + nbytes) // PAGESIZE * PAGESIZE
+    if call is not None and low < high:
+        call(handle, low, high - low, _WRITE_RANGE)  # a hint: errors come with `flush`
+
+
+@cache
+def _sync_file_range() -> Any:
+    """The system's function; None where it has none."""
+    call = getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
+    if call is not None:
+        call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return call
 
 
 class Stamp(NamedTuple):
@@ -187,6 +216,15 @@ def flush(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def flush_folder(path: str) -> None:
+    """Return when all files below a folder are on the disk, and then their names. Several at once: they share waits."""
+    found = [(folder, [os.path.join(folder, name) for name in names]) for folder, _, names in os.walk(path)]
+    with ThreadPoolExecutor(FLUSHED_AT_ONCE) as threads:
+        list(threads.map(flush, [name for _, names in found for name in names]))
+    for folder, _ in found:
+        flush(folder)
 
 
 def remove(path: str) -> None:

@@ -6,8 +6,10 @@ Reads and writes run on threads of their own. Memory is set aside in a block sto
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from tilewise.store.blocks import MemoryBlocks
 from tilewise.store.spill import HeldParts, Spilled
 
 READERS = 4  # threads that read: enough for a disk to have several requests at once
+WRITERS = 2  # threads that write to sinks: one may compress, or wait for the disk, while another does
 
 
 class Taken:
@@ -71,12 +74,15 @@ class Values:
         self.blocks = MemoryBlocks(memory, "this process", lambda key: " ".join(map(str, key)))
         self._readers = ThreadPoolExecutor(READERS, "tilewise-read")
         self._writer = ThreadPoolExecutor(1, "tilewise-spill")
+        self._storing = ThreadPoolExecutor(WRITERS, "tilewise-store")
+        self._counting = Lock()
         self._writing: list[Future[None]] = []
 
     def close(self) -> None:
         """Wait for threads; what was under way is of no use."""
         self._readers.shutdown(cancel_futures=True)
         self._writer.shutdown(cancel_futures=True)
+        self._storing.shutdown(cancel_futures=True)
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -200,9 +206,7 @@ class Values:
         began = time.perf_counter()
         if isinstance(target, Sink):
             for part in target.parts(box):
-                target.write(part, array[within(part, box)])
-            self.counters.written_bytes += array.nbytes
-            _tell("store", type(target).__name__, began, array.nbytes)
+                self._store(target, part, array[within(part, box)])
         elif isinstance(target, Spilled):
             target.write(box, array)
             self.counters.spilled_bytes += array.nbytes
@@ -211,14 +215,31 @@ class Values:
             assert isinstance(target, np.ndarray)
             target[within(box, tuple((0, n) for n in target.shape))] = array
 
+    def _store(self, target: Sink, part: Box, array: ND) -> None:
+        """Write what lies in one chunk of a sink."""
+        began = time.perf_counter()
+        target.write(part, array)
+        with self._counting:
+            self.counters.written_bytes += array.nbytes
+        _tell("store", type(target).__name__, began, array.nbytes)
+
     def give(self, block: int, made: Mapping[int, ND]) -> None:
         """What a block has made of kept values. Files are written behind: what came before is written by then."""
         self.written()
         held = 0
-        for pos, part, data in self.parts(block, made):
+        given = [*self.parts(block, made)]
+        pieces = Counter(pos for pos, _, _ in given)
+        for pos, part, data in given:
             if self.streams.ahead and pos in self.streams.on_disk:
                 held += data.nbytes
-                self._writing.append(self._writer.submit(self.put, pos, part, data))
+                target = self.there[pos]
+                # Where anybody may write at any time; two pieces of a block may share a chunk, parts of one do not.
+                if isinstance(target, Sink) and target.opened_by_workers and pieces[pos] == 1:
+                    for inner in target.parts(part):
+                        piece = data[within(inner, part)]
+                        self._writing.append(self._storing.submit(self._store, target, inner, piece))
+                else:
+                    self._writing.append(self._writer.submit(self.put, pos, part, data))
             else:
                 self.put(pos, part, data)
         if held:

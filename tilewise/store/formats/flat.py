@@ -12,7 +12,7 @@ import os
 from collections.abc import Hashable, Iterator
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -124,7 +124,16 @@ class FlatSource(Source):
         return f"<{type(self).__name__} {self.path} {self.shape} of {self.dtype}>"
 
 
-def read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ...], at: int, out: ND) -> None:
+class Bytes(Protocol):
+    """What fills memory from a place of an open file, or says what is wrong with the file."""
+
+    dtype: np.dtype[Any]
+
+    def fill(self, handle: int, at: int, block: ND) -> None:
+        """Read bytes into an array without gaps."""
+
+
+def read_runs(source: Bytes, handle: int, box: Box, strides: tuple[int, ...], at: int, out: ND) -> None:
     """Read a box, axes from slowest to fastest, into an array of its shape."""
     itemsize = source.dtype.itemsize
     start = at + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
@@ -253,6 +262,9 @@ class FlatSink(FileSink):
         handle = os.open(self._at, os.O_WRONLY)
         try:
             write_runs(handle, at, [self._strides[a] for a in axes], block.transpose(axes))
+            last = sum((n - 1) * s for n, s in zip(block.shape, self._strides, strict=True))
+            if last + block.dtype.itemsize == block.nbytes:  # in one piece
+                files.start_writing(handle, at, block.nbytes)
         finally:
             os.close(handle)
 

@@ -165,10 +165,7 @@ class ZarrSink(FileSink):
             self._check_free()
             files.replace_file(self._at.path, self._target)
             return
-        for folder, _, names in os.walk(self._at.path):
-            for name in names:
-                files.flush(os.path.join(folder, name))
-            files.flush(folder)
+        files.flush_folder(self._at.path)
         self._check_free()
         replace_folder(self._at.path, self._target)
 

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import zipfile
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ from tilewise.store import files
 from tilewise.store.base import ND, Source, check_box, cut_at_chunks, within
 from tilewise.store.chunks import grown
 from tilewise.store.formats.flat import refuse_objects
-from tilewise.store.formats.zarr_chunks import decoder
+from tilewise.store.formats.zarr_chunks import Chunks, chunks_of
 
 COMPLETE = "tilewise_complete"  # an attribute: every chunk was written, so that one that is missing was lost
 URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
@@ -175,8 +175,8 @@ class ZarrSource(Source):
     def read(self, box: Box, out: ND | None = None) -> ND:
         """The elements of a box, decoded by zarr."""
         check_box(box, self.shape, self.dtype, out)
-        if self._decode is not None and all(lo < hi for lo, hi in box):
-            return self._read_files(box, out)
+        if self._chunks is not None and all(lo < hi for lo, hi in box):
+            return self._read_files(self._chunks, box, out)
         if all(lo < hi for lo, hi in box):
             self._check(box)
         try:
@@ -189,33 +189,38 @@ class ZarrSource(Source):
         return out
 
     @cached_property
-    def _decode(self) -> Callable[[Any], ND] | None:
-        return None if self.place.url or self.place.zipped else decoder(self.array)
+    def _chunks(self) -> Chunks | None:
+        return None if self.place.url or self.place.zipped else chunks_of(self.array)
 
-    def _read_files(self, box: Box, out: ND | None) -> ND:
+    def _read_files(self, chunks: Chunks, box: Box, out: ND | None) -> ND:
         """The elements of a box, from the files of its chunks."""
-        assert self._decode is not None
         self._look("zarr.json", needed=True)
         if out is None:
             out = np.empty([hi - lo for lo, hi in box], self.dtype)
         for part, key in zip(cut_at_chunks(box, self.unit), self._keys(box), strict=True):
-            path = os.path.join(self._folder, key)
-            into = out[within(part, box)]
-            try:
-                with open(path, "rb", buffering=0) as file:
-                    seen = os.fstat(file.fileno())
-                    data = file.read()
-                if seen.st_mtime_ns > self.state[1]:
-                    raise files.changed(path)
-                starts = tuple((lo // c * c, lo // c * c + c) for (lo, _), c in zip(part, self.unit, strict=True))
-                into[...] = self._decode(data)[within(part, starts)]
-            except FileNotFoundError:
-                if self.complete:
-                    raise self._lost(key) from None
-                into[...] = self.array.metadata.fill_value
-            except (OSError, *BROKEN) as error:
-                raise self.place.explain(error) from None
+            inner = tuple((lo % c, lo % c + hi - lo) for (lo, hi), c in zip(part, self.unit, strict=True))
+            self._read_file(chunks, key, inner, out[within(part, box)])
         return out
+
+    def _read_file(self, chunks: Chunks, key: str, inner: Box, into: ND) -> None:
+        """A box of one chunk."""
+        path = os.path.join(self._folder, key)
+        try:
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                try:
+                    chunks.read(handle, os.fstat(handle).st_size, inner, into)
+                finally:
+                    if os.fstat(handle).st_mtime_ns > self.state[1]:
+                        raise files.changed(path)
+            finally:
+                os.close(handle)
+        except FileNotFoundError:
+            if self.complete:
+                raise self._lost(key) from None
+            into[...] = self.array.metadata.fill_value
+        except (OSError, *BROKEN) as error:
+            raise self.place.explain(error) from None
 
     def _check(self, box: Box) -> None:
         """Raise if chunks of a box were written since the array was opened, or are gone."""
@@ -308,7 +313,7 @@ class Opened(ZarrSource):
         """This very array."""
         return "zarr array", id(self.array)
 
-    _decode = None
+    _chunks = None
 
     def _check(self, box: Box) -> None:
         """Nothing is known of its store."""
