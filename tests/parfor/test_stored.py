@@ -128,7 +128,8 @@ class Model:
 
 
 def of_results(x: Any, mode: Any) -> Any:
-    cells, rows = [None] * N, np.zeros((N, 3))
+    cells: list[Any] = [None] * N
+    rows = np.zeros((N, 3))
     for i in tw.parfor(range(N), mode=mode, workers=2):
         rows[i] = x[i]
         cells[i] = [rows, rows[i], rows.T, rows[::-1, 1:], rows[:0]]
@@ -136,7 +137,8 @@ def of_results(x: Any, mode: Any) -> Any:
 
 
 def in_fortran_order(x: Any, mode: Any) -> Any:
-    cells, rows = [None] * N, np.zeros((N, 3), order="F")
+    cells: list[Any] = [None] * N
+    rows = np.zeros((N, 3), order="F")
     for i in tw.parfor(range(N), mode=mode, workers=2):
         rows[i] = x[i]
         cells[i] = [rows[i], rows[:, 0], rows[i:, ::2]]
@@ -144,14 +146,17 @@ def in_fortran_order(x: Any, mode: Any) -> Any:
 
 
 def of_inputs(x: Any, mode: Any) -> Any:
-    cells, part, model = [None] * N, x[::-1], Model(x[1:])
+    cells: list[Any] = [None] * N
+    part, model = x[::-1], Model(x[1:])
     for i in tw.parfor(range(N), mode=mode, workers=2):
         cells[i] = (x[i:], part[i:], x[i, ...], model, model.weights[:2], _held(), _held()[0][1:])
     return cells, x, part, model, HELD
 
 
 def of_new_arrays(x: Any, mode: Any) -> Any:
-    cells, others, table = [None] * N, [None] * N, {}
+    cells: list[Any] = [None] * N
+    others: list[Any] = [None] * N
+    table = {}
     for i in tw.parfor(range(N), mode=mode, workers=2):
         t = np.full((2, 4), x[i])
         cells[i] = t
@@ -167,14 +172,15 @@ def of_other_kinds(x: Any, mode: Any) -> Any:
     raw = np.frombuffer(bytearray(8 * N))
     fixed = np.arange(float(N))
     fixed.flags.writeable = False
-    cells = [None] * N
+    cells: list[Any] = [None] * N
     for i in tw.parfor(range(N), mode=mode, workers=2):
         cells[i] = [things[i], pairs["b"][i:], matrix[i], when[i:], raw[i:], fixed[i:]]
     return cells, things, pairs, matrix, when, raw, fixed
 
 
 def of_lists_of_arrays(x: Any, mode: Any) -> Any:
-    rows, cells = [np.ones(2) for _ in range(N)], [None] * N
+    cells: list[Any] = [None] * N
+    rows = [np.ones(2) for _ in range(N)]
     for i in tw.parfor(range(N), mode=mode, workers=2):
         rows[i][:] = x[i]
         cells[i] = rows[i][:1]

@@ -96,7 +96,7 @@ def _view(root: Array, place: tuple[Any, ...]) -> Array:
     if dtype.hasobject:
         made = np.lib.stride_tricks.as_strided(flat[offset // dtype.itemsize :], shape, strides)
     else:
-        made = np.ndarray(shape, dtype, flat.view(np.uint8), offset, strides)  # type: ignore[arg-type]
+        made = np.ndarray(shape, dtype, flat.view(np.uint8), offset, strides)
     if not writeable:
         made.flags.writeable = False
     return made if kind is np.ndarray else made.view(kind)
