@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,8 +13,10 @@ import numpy as np
 from tilewise.kernel.dependence.access import Outcome
 from tilewise.kernel.dependence.decide import decide
 from tilewise.kernel.dependence.expr import Undecided
-from tilewise.parfor.walk.loops import ParLoop
-from tilewise.parfor.walk.record import NameUse, Recorder, Touch
+from tilewise.parfor.walk.lasting import held_by
+from tilewise.parfor.walk.loops import ParLoop, Statements
+from tilewise.parfor.walk.names import assigned
+from tilewise.parfor.walk.record import NameUse, Touch
 from tilewise.parfor.walk.values import Obj
 
 # Which test is named for a loop that needed several: the last of these.
@@ -70,7 +72,7 @@ class _Found(Exception):
 class Judge:
     """Decides one loop."""
 
-    def __init__(self, walk: Recorder, loop: ParLoop, live: set[str]) -> None:
+    def __init__(self, walk: Statements, loop: ParLoop, live: set[str]) -> None:
         self.walk = walk
         self.loop = loop
         self.live = live
@@ -204,6 +206,22 @@ class Judge:
                     other = next(o for o in mine if obj in o.objs and o.op == op and o.access.write)
                     self._fail(obj.name, "reduction", [_at(other), _at(t)], "it is accumulated, and used in other ways")
             self.reductions[obj.name] = op
+        self._stored(writes, summed)
+
+    def _stored(self, writes: Sequence[Touch], summed: Collection[Obj]) -> None:
+        """What a worker has for itself must not be left in what lasts: accumulators, and names that functions read."""
+        own = assigned([self.loop.node])
+        for t in writes:
+            holders = [o for o in t.objs if self.loop.index not in o.born and (o.content or o.anything)]
+            if not holders:
+                continue
+            held = held_by(self.walk, holders, own)
+            for name in sorted(held.names):
+                self._fail(name, "stored", [_at(t)], "a function that is stored reads it after its iteration")
+            found = next((o for o in summed if o in held.objs or held.anything), None)
+            if found is not None:
+                sums = next(s for s in writes if found in s.objs and s.op is not None)
+                self._fail(found.name, "stored", [_at(sums), _at(t)], "it is accumulated, and stored")
 
     def _sum_cells(self, obj: Obj, op: str, touches: Sequence[Touch]) -> None:
         """Cells of an object: all of it, or those with keys that are known, and others are only read."""

@@ -19,13 +19,20 @@ Array = np.ndarray[Any, Any]
 
 def in_place(node: ast.For, names: frozenset[str], given: Mapping[str, Any], arrays: Sequence[Any]) -> frozenset[str]:
     """Of names that a body assigns, those that are always one of some arrays, or a view of one."""
-    augmented = {id(n.target) for n in ast.walk(node) if isinstance(n, ast.AugAssign)}
-    stored = (n for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-    rebound = {n.id for n in stored if id(n) not in augmented}
     known = {id(a) for a in arrays}
-    values = {n: given.get(n) for n in names - rebound}
+    values = {n: given.get(n) for n in names - _rebound(node)}
     roots = {n: root_of(v) if isinstance(v, np.ndarray) else v for n, v in values.items()}
     return frozenset(n for n in values if {id(values[n]), id(roots[n])} & known)
+
+
+def _rebound(node: ast.For) -> set[str]:
+    """Names that a loop assigns to in other ways than by `+=` and its like; found once."""
+    found: set[str] | None = node.__dict__.get("_tw_rebound")
+    if found is None:
+        augmented = {id(n.target) for n in ast.walk(node) if isinstance(n, ast.AugAssign)}
+        stored = (n for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+        found = node.__dict__["_tw_rebound"] = {n.id for n in stored if id(n) not in augmented}
+    return found
 
 
 def hidden(node: ast.For, names: Mapping[str, Any], given: Mapping[str, Any], arrays: Sequence[Array]) -> bool:

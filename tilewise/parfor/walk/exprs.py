@@ -297,7 +297,8 @@ class Exprs(Iterations):
 
     _setcomp = _listcomp
 
-    _generatorexp = _listcomp
+    def _generatorexp(self, node: ast.GeneratorExp) -> Val:
+        return replace(self._listcomp(node), lazy=self.defined(_later(node), "a generator"))
 
     def _dictcomp(self, node: ast.DictComp) -> Val:
         return self._comprehension(node.generators, [node.key, node.value])
@@ -318,6 +319,16 @@ class Exprs(Iterations):
         self.unsure = unsure
         self.scope = kept
         return self.made(values, array=False, name="a list", kind=values[-1].kind)
+
+
+def _later(node: ast.GeneratorExp) -> ast.Lambda:
+    """What a generator expression runs when it is iterated, as a function."""
+    known: ast.Lambda | None = node.__dict__.get("_tw_later")
+    if known is None:
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        made = ast.Lambda(nothing, ast.ListComp(node.elt, node.generators))
+        known = node.__dict__["_tw_later"] = ast.copy_location(made, node)
+    return known
 
 
 def integers(op: ast.operator, a: Expr, b: Expr) -> Expr | None:

@@ -62,7 +62,7 @@ class Statements(Branches):
 
     def __init__(self, memory: Memory, file: str, names: dict[str, Any], functions: Any = None) -> None:
         super().__init__(memory, file)
-        self.scope = Scope({}, None, names)
+        self.scope = self.root = Scope({}, None, names)
         self._functions = functions
         self.following, self.general = [], set()
         self.found: list[ParLoop] = []

@@ -46,6 +46,7 @@ class Obj:
     cls: type | None = None  # of an instance made inside the loop
     value: Any = None  # what is known at entry, but for arrays
     mapped: FileBytes | None = None  # of an array in a mapped file, which may be mapped twice
+    function: Function | None = None  # what it is, if it is a function that the loop defines
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +94,7 @@ class Function:
     name: str
     file: str
     defaults: tuple[tuple[str, Val], ...] = ()  # of its parameters, as they were when it was defined
+    obj: Obj | None = None  # stands for it where it is stored, if the loop defines it
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class Val:
     narrow: tuple[int, int] | None = None  # the least and the greatest number of its type, where it wraps
     carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
     group: Group | None = None  # the rows that a mask or an array of positions stands for
+    lazy: Function | None = None  # what runs when it is iterated: of a generator expression, or a `map`
 
     @property
     def is_known(self) -> bool:
@@ -182,6 +185,9 @@ def objects(value: Val) -> frozenset[Obj]:
     found = set(value.objs)
     if value.view is not None:
         found |= {value.view.obj, *value.view.others}
+    found |= {f.obj for f in (value.function, value.lazy) if f is not None and f.obj is not None}
+    if value.method is not None:
+        found |= objects(value.method[0])
     for item in value.items or ():
         found |= objects(item)
     return frozenset(found)

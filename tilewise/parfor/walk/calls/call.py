@@ -177,8 +177,9 @@ class Calls(RandomCalls):
             self.touch_cells(base, key, write=False)
             return join(self._found(base, [], key), args[1] if len(args) > 1 else Val(known=None, scalar=True))
         for obj in base.objs:
-            if writes:
-                for value in args:
+            if writes and name != "sort":
+                for value in (*args, *named.values()):
+                    value = replace(value, lazy=None) if name in library.CONSUMING else value
                     obj.content |= objects(value)
                     obj.anything |= may_be_anything(value)
             for write in (True, False)[not writes :]:

@@ -28,6 +28,7 @@ MOST_CALLS = 1000  # of functions that are followed, in one walk
 class Functions(Attributes):
     """Follows functions by their source."""
 
+    root: Scope  # the names of the loop itself
     depth = 0
     calls = 0
     following: list[Any]  # functions that are being followed
@@ -52,9 +53,12 @@ class Functions(Attributes):
         names = {}
         for name, cell in cells.items():
             try:
-                names[name] = self.value_of(cell.cell_contents, name)
+                value = cell.cell_contents
             except ValueError:
                 return None
+            names[name] = self.value_of(value, name)
+            if name in self.root.names and (self.root.space or {}).get(name) is value:
+                self.hazard(name, "scalar", f"{function.__name__} reads it, and the loop assigns to it")
         space = function.__globals__
         top = self.program() if space is self.space() else Scope({}, None, space)
         scope = Scope(names, top)
@@ -72,7 +76,9 @@ class Functions(Attributes):
         pairs = [*zip(positional[len(positional) - len(given.defaults) :], given.defaults, strict=True)]
         pairs += [(p, d) for p, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
         defaults = tuple((p.arg, _shared(self.use(self.ev(d)))) for p, d in pairs)
-        return Function(node, self.scope, name, self.file, defaults)
+        obj = self.memory.fresh(name, self.born)
+        obj.function = Function(node, self.scope, name, self.file, defaults, obj)
+        return obj.function
 
     def program(self) -> Scope:
         """The outermost scope."""

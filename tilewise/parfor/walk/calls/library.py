@@ -40,6 +40,12 @@ LEAVING = frozenset(
     "isinstance issubclass type id callable hasattr getattr len list tuple enumerate zip reversed range slice iter "
     "chain islice repeat deque".split()
 )
+# Those that iterate over what they are given, and do not keep it; methods of lists, dicts, sets and texts among them.
+CONSUMING = frozenset(
+    "list tuple set frozenset dict sorted sum min max any all len reduce fsum prod next deque Counter OrderedDict "
+    "defaultdict isinstance bool join extend update sort union intersection difference symmetric_difference mean fmean "
+    "median variance stdev".split()
+)
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
 # Their result may be a view of the first argument.
 VIEWS = frozenset(

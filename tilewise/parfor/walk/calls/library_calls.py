@@ -33,6 +33,7 @@ from tilewise.parfor.walk.values import (
     NUMBER,
     TRUTH,
     Axis,
+    Function,
     Val,
     View,
     fitted,
@@ -78,6 +79,8 @@ class LibraryCalls(Functions):
         owner = getattr(function, "__self__", None)
         if name in library.WRITING_NUMPY:
             return self._opaque(args, named, text)
+        if name not in library.VIEWS:  # others iterate over what they are given
+            args = [replace(a, lazy=None) for a in args]
         out = named.get("out", named.get("output"))
         if not isinstance(function, np.ufunc | type) and not (isinstance(owner, np.ufunc) and name == "at"):
             bound = bound_to(function, args, named)
@@ -102,7 +105,8 @@ class LibraryCalls(Functions):
                 args = [a for a in args if a is not out]
         calls = any(_is_function(v) for v in (*args, *named.values()))
         if calls or (name in library.CALLING_NUMPY and not isinstance(function, type)):
-            return self._with_function(args, named, text)
+            made = self._with_function(args, named, text)
+            return made if name in ("vectorize", "frompyfunc") else replace(made, lazy=None)
         if isinstance(owner, np.ufunc) and name == "at" and args:
             for value in args[1:]:
                 self.use(value)
@@ -199,10 +203,12 @@ class LibraryCalls(Functions):
 
     def _with_function(self, args: list[Val], named: dict[str, Val], text: str) -> Val:
         """A function that calls another one, with parts of the other arguments."""
-        rest = [a for a in args if not callable(a.known) and a.function is None]
-        for value in (*rest, *named.values()):
+        rest = [a for a in (*args, *named.values()) if not callable(a.known) and a.function is None]
+        for value in rest:
             self.use(value)
-        total = self.reachable([*rest, *named.values()])
+        total = self.reachable(rest)
+        results = [total]
+        later: Function | None = None
         for value in (
             a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))
         ):
@@ -215,8 +221,10 @@ class LibraryCalls(Functions):
                 node = source_of(value.known)
             if node is None:
                 return self._opaque(args, named, text)
-            self.apply(value, [total] * len([*node.args.posonlyargs, *node.args.args]), {}, text)
-        return join(self.made([total], array=False), total)
+            count = len([*node.args.posonlyargs, *node.args.args])
+            results.append(self.apply(value, [total] * count, {}, text))
+            later = value.function if text not in library.CONSUMING else later
+        return replace(join(self.made(results, array=False), self.reachable(results)), lazy=later)
 
     def _unravelled(self, at: Val, shape: Val) -> Val | None:
         """The digits of a position in an array of a known shape, from the last one on."""
@@ -243,6 +251,8 @@ class LibraryCalls(Functions):
 
     def _pure(self, function: Any, args: list[Val], named: dict[str, Val]) -> Val:
         name = getattr(function, "__name__", "")
+        if name in library.CONSUMING:
+            args = [replace(a, lazy=None) for a in args]
         if name == "len" and len(args) == 1:
             found = length_of(args[0])
             if args[0].is_known and isinstance(args[0].known, list):
