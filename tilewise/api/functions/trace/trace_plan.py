@@ -227,10 +227,12 @@ class Plan:
             if self.written:
                 with to_the_end():  # Ctrl-C finds all arguments as they were, or all as they become
                     self._write(inputs, made[len(self.roots) :])
-        return [from_buffer(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs[: len(self.roots)], strict=False)]
+        return [
+            from_buffer(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs[: len(self.roots)], strict=False)
+        ]
 
     def _write(self, inputs: Sequence[Any], made: Sequence[Any]) -> None:
-        """Arguments take their new values: as new buffers if they show all of their cells. (The caller has the lock.)"""
+        """Arguments take their new values, as new buffers where they show all of their cells. (Under the lock.)"""
         for (i, _), nd in zip(self.template.writes, made, strict=True):
             x = inputs[i]
             cell, shown = x._cell, meta(x)
