@@ -271,3 +271,53 @@ def test_shapes_and_files_of_ndarrays(mode: str, tmp_path: Any) -> None:
         assert f(tw.ones((2, 2))).tolist() == [[1, 2], [3, 4]] and a.shape == (2, 2)
         assert g(tw.ones(1)).tolist() == [2]
         (tmp_path / "a").unlink()
+
+
+def test_writes_to_small_arrays_are_done_at_once(mode: str) -> None:
+    def update(A: Any, u: Any, x: Any) -> Any:
+        A += np.outer(u, u)
+        x[1:] = u[:-1] @ A[:-1, 1:] + x[1:]
+        return A.sum(), x + 0.0
+
+    def swap(x: Any, y: Any) -> None:
+        t = x + 0.0
+        x[:] = y[::-1]
+        y[:] = t
+
+    def run(np: Any, update: Any, swap: Any) -> Any:
+        out = []
+        for turn in range(4):
+            A, u, x = np.arange(16.0).reshape(4, 4), np.arange(4.0), np.ones(4) * turn
+            held = A.__array__(), x.__array__()
+            before = [h.copy() for h in held]
+            total, y = update(A, u, x)
+            swap(A[0], A[:, 1][::1] if turn == 3 else x)
+            swap(A[2], y)
+            A[0] += 1.0  # is writeable, and nobody else's
+            out += [float(total), A.tolist(), x.tolist(), y.tolist()]
+            if np is tw:  # what was handed out stays as it was
+                assert [h.tolist() for h in held] == [b.tolist() for b in before]
+        f = np.asarray([[1.0, 2.0], [3.0, 4.0]], order="F")
+        swap(f[:, 0], f[:, 1])
+        return out, np.asarray(f).tolist(), np.asarray(f).flags.f_contiguous
+
+    compiled = tw.jit(update), tw.jit(swap)
+    assert run(tw, *compiled) == run(np, update, swap)
+    if mode == "default":
+        A, u, x = tw.ones((4, 4)), tw.ones(4), tw.ones(4)
+        for _ in range(2):
+            compiled[0](A, u, x)
+            assert A._cell.node is None and x._cell.node is None  # nothing is left to be computed later
+
+
+def test_large_arrays_of_numpy_are_not_copied(mode: str) -> None:
+    if mode != "default":
+        pytest.skip("what is recorded or compared keeps what it reads")
+    big, x = np.ones((600, 600)), np.ones(600)
+    product = tw.jit(lambda a, v: v @ a + 1.0)
+    for a in (big, tw.asarray(big)):
+        made = product(a, x)
+        assert made._cell.node is None and made.tolist() == [601.0] * 600  # known: nothing has to be kept for later
+    made = product(big, x)
+    big[:] = 5.0
+    assert made.tolist() == [601.0] * 600

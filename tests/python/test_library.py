@@ -156,3 +156,22 @@ def test_shapes_are_assigned(agree: Any) -> None:
         assert tw.jit(f.shape_under_two_names)(4) == 2
     with pytest.raises(tw.TilewiseError, match="other names"):
         tw.jit(f.shape_under_two_names, strict=True)(4)
+
+
+def test_strict_functions_without_loops_take_our_arrays():
+    @tw.jit(strict=True)
+    def shares(x, w):
+        return np.histogram(x, 4, weights=w)[0] / np.histogram(x, 4)[0]
+
+    @tw.jit(strict=True)
+    def factor(A):
+        A[:] = np.linalg.cholesky(A) + np.triu(A, k=1)
+
+    x, w = np.arange(12.0), np.arange(12.0) ** 2
+    made = shares(tw.asarray(x), tw.asarray(w))
+    assert type(made) is tw.Array and made.tolist() == shares.__wrapped__(x, w).tolist()
+    A = np.eye(3) * 4 + 1
+    B = tw.asarray(A.copy())
+    factor(B)
+    factor.__wrapped__(A)
+    assert B.tolist() == A.tolist()

@@ -211,15 +211,20 @@ class jit:
         return self._function(*args, **kwargs)
 
     def _by_source_instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a function that cannot be traced, on NumPy's arrays; MISSED if its source has no native form."""
-        if self._plain is None or not PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
+        """A call of a function that cannot be traced; MISSED if its source has no native form.
+
+        Arrays of ours go on as they are, without waiting for a compiler, unless native code is asked for.
+        """
+        given = (*args, *kwargs.values())
+        ours = any(type(v) is Array for v in given)
+        if self._plain is None or not (PLAIN | {Array}).issuperset(map(type, given)):
             return MISSED
-        if current().engine == "numpy" or strict_errors():
+        if current().engine == "numpy" or strict_errors() or (ours and not (self.strict and by_source_here(given))):
             return MISSED
         if self._source is None:
             self._source = source_call.SourceFunction(self._plain)
         try:
-            return self._source.call(args, kwargs)
+            return self._source.call_whole(args, kwargs) if ours else self._source.call(args, kwargs)
         except Refused:
             return MISSED
 

@@ -243,7 +243,9 @@ class HostCall:
     """Numbers and arrays (names) that a function of the caller's gives for others.
 
     Arrays among the results are new and in C order, or show memory of inputs if `shown`. `writes`: inputs that it
-    changes. `effect`: it changes something else, so that the program cannot be run again from the start.
+    changes. `effect`: it changes something else, so that the program cannot be run again from the start. `lengths`: the
+    result is the first input in another shape, so that nobody has to be called where that lies in C order. Of each axis
+    there is whether its length is an input, and which one, or the length itself (-1: what is left).
     """
 
     which: int
@@ -253,6 +255,7 @@ class HostCall:
     writes: tuple[str, ...] = ()
     shown: bool = False
     effect: bool = False
+    lengths: tuple[tuple[bool, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

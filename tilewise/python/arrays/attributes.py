@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,7 @@ def attribute(lo: Statements, v: Array | Lazy, name: str, line: int) -> Value:
     if name == "dtype":
         return Static(np.dtype(v.t.dtype))
     if name == "T":
-        return transposed(lo, elementwise.materialised(lo, v, line))
+        return transposed(lo, elementwise.materialised(lo, v, line), range(v.t.rank)[::-1])
     if name in ("real", "imag"):
         if v.t.dtype[0] != "c":
             raise Refused(f"{name} of an array of {v.t.dtype}", line)
@@ -45,8 +45,9 @@ def size_of(lo: Statements, v: Array | Lazy) -> Scalar:
     return Scalar(ints(0, LENGTH), lo.b.held(e))
 
 
-def transposed(lo: Statements, v: Array) -> Array:
-    spans = tuple(Span(k, ZERO, Dim(v.name, k), ONE) for k in reversed(range(v.t.rank)))
+def transposed(lo: Statements, v: Array, axes: Sequence[int]) -> Array:
+    """The array with its axes in another order."""
+    spans = tuple(Span(k, ZERO, Dim(v.name, k), ONE) for k in axes)
     name = lo.b.array(v.t.dtype, v.t.rank)
     lo.b.view(View(name, v.name, (), spans))
     return Array(v.t, name)

@@ -34,7 +34,7 @@ from tilewise.python.types import Arr, Num
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import conditions, values
-from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
+from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts, turned
 from tilewise.python.containers import lists
 from tilewise.python.functions import calls
 from tilewise.python.host import library as host_library
@@ -376,23 +376,6 @@ def _part(name: str) -> Any:
     return act
 
 
-def _transpose(lo: Statements, kind: str, g: Given) -> Value:
-    x = g.need(0, "a")
-    g.done(1)
-    return attributes.attribute(lo, x, "T", g.line)  # type: ignore[arg-type]
-
-
-def _flip(lo: Statements, kind: str, g: Given) -> Value:
-    x, axis = g.need(0, "m"), g.take(1, "axis")
-    g.done(2)
-    if not isinstance(x, Array | Lazy) or not x.t.rank:
-        raise Refused("flip of this", g.line)
-    axes = reductions.axes_of("flip", axis, x.t.rank, g.line)
-    back, all_ = Slice(None, None, arithmetic.constant(-1)), Slice(None, None, None)
-    parts: list[Any] = [back if k in axes else all_ for k in range(x.t.rank)]
-    return subscripts.view(lo, elementwise.materialised(lo, x, g.line), parts, g.line)
-
-
 def _norm(lo: Statements, kind: str, g: Given) -> Value:
     x = g.need(0, "x")
     g.done(1)
@@ -411,7 +394,7 @@ _FUNCTIONS: dict[str, Any] = {
     "amin": reductions.reduction("min"), "amax": reductions.reduction("max"), "argmin": reductions.arg(True),
     "argmax": reductions.arg(False), "dot": _dot, "matmul": _dot, "vdot": _dot,
     "outer": _outer, "where": _where, "clip": _clip, "real": _part("real"), "imag": _part("imag"),
-    "transpose": _transpose, "linalg.norm": _norm, "flip": _flip, "std": reductions.spread(True),
+    "transpose": turned.transpose, "linalg.norm": _norm, "flip": turned.flip, "std": reductions.spread(True),
     "var": reductions.spread(False), "round": _round, "around": _round,
 }  # fmt: skip
 _METHODS = frozenset("sum prod mean std var any all min max argmin argmax dot copy transpose clip round".split())
@@ -443,6 +426,8 @@ def _method(
 ) -> Value:
     kind = base.t.kind
     if name in _METHODS:
+        if name == "transpose" and len(args) > 1:
+            args = [Tuple(tuple(args))]
         return _of_numpy(lo, name, kind, [base, *args], options, line)
     if name == "fill" and len(args) == 1 and isinstance(base, Array):
         assign.assign(lo, base, args[0], line)

@@ -35,7 +35,7 @@ def set_shape(lo: Statements, name: ast.Name, shape: Value, line: int) -> None:
     sample = np.empty((1,) * len(sizes.items), found.t.dtype)
     made = calling.called(
         lo, _reshaped, [found, sizes], {}, line, name="an assignment of a shape", kind=found.t.kind, shown=True,
-        result=sample,
+        result=sample, lengths=calling.new_shape([found, sizes]),
     )  # fmt: skip
     lo.bind(name.id, made, line)
 

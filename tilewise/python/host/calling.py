@@ -34,12 +34,12 @@ Fill = Callable[[Sequence[Any]], Any]  # a Python value from the numbers and arr
 def called(
     lo: Statements, f: Any, args: Sequence[Value], options: dict[str, Value], line: int, *, name: str,
     kind: str = "numpy", sampled: Any = None, shown: bool = False, effect: bool = False, writes: int = -1,
-    result: Any = None,
+    result: Any = None, lengths: tuple[tuple[bool, int], ...] = (),
 ) -> Value:  # fmt: skip
     """f(*args, **options), by Python. `sampled`: what is called on samples instead; `result`: a sample of the result.
 
     `shown`: the result may show memory of arguments. `effect`: it can be called once only. `writes`: which argument it
-    changes.
+    changes. `lengths`: of a result that is the first argument in another shape (`new_shape`).
     """
     leaves: list[Expr | str] = []
     samples: list[Any] = []
@@ -74,9 +74,23 @@ def called(
             roots = frozenset([f"{lo.scope.prefix}{line}"])
             lo.b.root(n, roots.union(*(lo.b.roots[v] for v in inputs)) if shown else roots)
     fault = lo.b.fault(HOST, name, line)
-    lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect))
+    lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect, lengths))
     lo.b.host.append(run)
     return found
+
+
+def new_shape(args: Sequence[Value]) -> tuple[tuple[bool, int], ...]:
+    """What HostCall says of a call of an array and a shape; empty where a length is no whole number of 64 bits."""
+    shape = args[1].items if len(args) == 2 and isinstance(args[1], Tuple) else args[1:]
+    found: list[tuple[bool, int]] = []
+    given = 0
+    for n in shape:
+        if not isinstance(n, Scalar) or n.t.dtype != "int64":
+            return ()
+        fixed = isinstance(n.e, Const)
+        given += not fixed
+        found.append((False, int(n.e.value)) if isinstance(n.e, Const) else (True, given))
+    return tuple(found) if found.count((False, -1)) < 2 else ()
 
 
 def method(name: str) -> Callable[..., Any]:

@@ -72,6 +72,7 @@ def of_numpy(
     return calling.called(
         lo, f, args, options, line, name=f"np.{name}", kind=kind, shown=last in _SHOWN and not space,
         result=_shaped(last, args, options) if not space else None,
+        lengths=calling.new_shape(args) if name == "reshape" and not options else (),
     )  # fmt: skip
 
 
@@ -106,6 +107,7 @@ def method(
     return calling.called(
         lo, calling.method(name), given, options, line, name=f"ndarray.{name}", kind=base.t.kind,
         shown=name in _SHOWN, result=_shaped(name, given, options),
+        lengths=calling.new_shape(given) if name == "reshape" and not options else (),
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from tilewise.array import record as rec
 from tilewise.array.assign import store
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.evaluation.commit import conform
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, meta, window_of
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.co_results import compute_together, together
 from tilewise.array.schedule.deferred import Deferred
@@ -35,6 +35,7 @@ from tilewise.backend import chosen
 from tilewise.backend.base import Replay, Replays
 from tilewise.config import Settings, current
 from tilewise.engine.device import replays, runner
+from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Node
 from tilewise.ir.order import gapless
 from tilewise.observe.progress import showing
@@ -119,10 +120,15 @@ class Plan:
         structure, results = template.result
         self.structure, self.results = structure, results
         self.roots = [r.node for r in results if isinstance(r, Made)]
-        self.most = max((r.nbytes for r in self.roots), default=0)
-        made = [r for r in results if isinstance(r, Made)]
-        # where a result is, its node, whether it is a number, and whether it is the first to take that value
-        self.outs = [(template.at[r.node], r.node, r.fixed, r.node not in self.roots[:k]) for k, r in enumerate(made)]
+        # what a run computes: results, then what becomes of arguments
+        self.ends = [*self.roots, *(n for _, n in template.writes)]
+        self.most = max((r.nbytes for r in self.ends), default=0)
+        fixed = [*(r.fixed for r in results if isinstance(r, Made)), *(False for _ in template.writes)]
+        # where a value is, its node, whether it is a number, and whether this is the first to take it
+        self.outs = [
+            (template.at[n], n, number, _computed_here(n) and n not in self.ends[:k])
+            for k, (n, number) in enumerate(zip(self.ends, fixed, strict=True))
+        ]
         self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
@@ -140,15 +146,14 @@ class Plan:
             numbers = self.numbers.values([leaves[i] for i in self.floats])
         if self.written:
             self._check_writes(inputs)
-        else:
-            settings = current()
-            if not settings.compare and cluster_here(settings.blocks)[0] is None:
-                if self.small(inputs):
-                    made = self._now(inputs, numbers, settings)
-                    if made is not None:
-                        return self.fill(made, arrays)
-                elif self.defers(inputs):
-                    return self.fill(self.defer(inputs, numbers), arrays)
+        settings = current()
+        if not settings.compare and cluster_here(settings.blocks)[0] is None:
+            if self.small(inputs) or self.of_others(inputs):
+                made = self._now(inputs, numbers, settings)
+                if made is not None:
+                    return self.fill(made, arrays)
+            elif self.defers(inputs):
+                return self.fill(self.defer(inputs, numbers), arrays)
         return self.fill(self._later(inputs, numbers), arrays)
 
     def _check_writes(self, inputs: Sequence[Any]) -> None:
@@ -170,6 +175,12 @@ class Plan:
             if nd is None or nd.nbytes >= limit:
                 return False
         return self.most < limit
+
+    def of_others(self, inputs: Sequence[Any]) -> bool:
+        """Whether all is known and some of it is NumPy's: to compute it later, that would have to be copied now."""
+        if not current().eager_bytes or not unlimited_memory() or not any(type(x) is np.ndarray for x in inputs):
+            return False
+        return all(type(x) is np.ndarray or policy.known(x) is not None for x in inputs)
 
     def defers(self, inputs: Sequence[Any]) -> bool:
         """Whether a call on these arrays is not recorded before something reads its results: large known ones."""
@@ -209,8 +220,29 @@ class Plan:
         with LOCK:
             if any(type(x) is Array and x._cell.node is not None for x in inputs):
                 return None
-            made = self._computed([meta(x) if type(x) is Array else x for x in inputs], numbers, settings)
-        return [from_buffer(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs, strict=True)]
+            given = [meta(x) if type(x) is Array else x for x in inputs]
+            with showing(settings.progress):
+                made = self._computed(given, numbers, settings)
+            del given
+            if self.written:
+                with to_the_end():  # Ctrl-C finds all arguments as they were, or all as they become
+                    self._write(inputs, made[len(self.roots) :])
+        return [
+            from_buffer(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs[: len(self.roots)], strict=False)
+        ]
+
+    def _write(self, inputs: Sequence[Any], made: Sequence[Any]) -> None:
+        """Arguments take their new values, as new buffers where they show all of their cells. (Under the lock.)"""
+        for (i, _), nd in zip(self.template.writes, made, strict=True):
+            x = inputs[i]
+            cell, shown = x._cell, meta(x)
+            if shown.strides == nd.strides and window_of(x) is None:
+                del shown
+                x._nd = None  # lets go of the old buffer
+                cell.take(nd)
+            else:
+                cell.own()
+                meta(x)[...] = nd
 
     def _computed(self, given: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Any]:
         """The buffers of all results, for these arguments. (The caller holds the lock.)"""
@@ -251,8 +283,8 @@ class Plan:
         """The plan for one worker, made once and bound to its kernels; the lines it becomes."""
         way = _way(settings)
         if self.bound is None or self.bound[0] != way:
-            wanted = sorted({self.at[r] for r in self.roots})
-            at, _, structure = compiler.graph_of(self.roots)
+            wanted = sorted({self.at[r] for r in self.ends})
+            at, _, structure = compiler.graph_of(self.ends)
             assert list(at) == list(self.at), "a template is numbered as a graph is"
             plan = compiler.prepare(at, wanted, settings, structure)
             if plan.bound is None:
@@ -301,6 +333,11 @@ class Plan:
             next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
         ]
         return unflatten(self.structure, iter(flat))
+
+
+def _computed_here(n: Node) -> bool:
+    """Whether a node's value is made by the run: that of a leaf is somebody else's."""
+    return n.value is None and type(n.op) is not Const
 
 
 def _constants(numbers: dict[Node, Any]) -> dict[Node, Node]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.program import layout, memory
+from tilewise.backend.llvm.program import layout, memory, new_shape
 from tilewise.kernel.program.ir import Block, Host, HostCall, Program
 from tilewise.kernel.program.walk import statements
 
@@ -62,9 +62,16 @@ def call(em: Emitter, s: HostCall) -> None:
         at += words_of(em.p, v)
     if em.reruns and (s.effect or any(em.scopes.outside(a) for a in s.writes)):
         fn.do(f"store i64 1, ptr {em.written}")
-    address = fn.let(f"inttoptr {environment(em, layout.HOST_ADDRESS).text} to ptr")
-    status = em.number(fn.let(f"call i64 {address}(i64 {s.which}, ptr {room})"))
-    em.fail_if(status.cmp("ne", 0), s.fault)
+
+    def by_python() -> None:
+        address = fn.let(f"inttoptr {environment(em, layout.HOST_ADDRESS).text} to ptr")
+        status = em.number(fn.let(f"call i64 {address}(i64 {s.which}, ptr {room})"))
+        em.fail_if(status.cmp("ne", 0), s.fault)
+
+    if s.lengths:
+        new_shape.shown(em, s, room, by_python)
+    else:
+        by_python()
     at = 0
     for name in s.results:
         place = fn.let(f"getelementptr i64, ptr {room}, i64 {at}")
