@@ -1,5 +1,6 @@
 """Ctrl-C ends compiled loops, and arrays are as they were at that point."""
 
+import dis
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.backend.llvm.program import poll, team
 
 
 def counts(a):
@@ -131,3 +133,14 @@ def test_no_interrupt_is_lost_between_loops_on_threads():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("answers", [poll._answers, team._answering])
+def test_signals_are_heard_inside_of_the_try(answers):
+    """Their handlers run where a generator goes on and where a loop begins again: outside, it would be the last."""
+    code = dis.Bytecode(answers)
+    covered = [range(entry.start, entry.end) for entry in code.exception_entries]
+    heard = [i for i in code if i.opname == "JUMP_BACKWARD" or (i.opname == "RESUME" and i.arg & 3 == 1)]
+    assert heard[0].opname == "RESUME"
+    for i in heard[:2]:  # a third is the way back from a handler
+        assert any(i.offset in entry for entry in covered), i

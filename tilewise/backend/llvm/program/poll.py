@@ -152,17 +152,18 @@ def _answers() -> Generator[int, None, None]:
     step, last = FIRST, time.perf_counter()
     while True:
         try:
-            yield step
-            now = time.perf_counter()
-            passed, last = now - last, now
-            if step == 0 or passed > 1:
-                step = FIRST
-            elif passed < SHORT and step < passed * FASTEST:  # else not all of them have passed: a new call
-                step = min(2 * step, MOST)
-            elif passed > LONG:
-                step = max(step // 2, 1)
-            if threads.stopped():
-                step = 0
+            while True:  # handlers of signals run where a loop begins again, too: that must be inside of the try
+                yield step
+                now = time.perf_counter()
+                passed, last = now - last, now
+                if step == 0 or passed > 1:
+                    step = FIRST
+                elif passed < SHORT and step < passed * FASTEST:  # else not all of them have passed: a new call
+                    step = min(2 * step, MOST)
+                elif passed > LONG:
+                    step = max(step // 2, 1)
+                if threads.stopped():
+                    step = 0
         except GeneratorExit:
             return
         except BaseException as error:

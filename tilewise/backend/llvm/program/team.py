@@ -24,7 +24,7 @@ class Team:
 
     def __init__(self) -> None:
         helpers.prepare()
-        self._functions = _CLAIM(_answers(_claim, int).__next__), _RELEASE(_answers(_release, _release).__next__)
+        self._functions = _CLAIM(_answers(_claim, _release).__next__), _RELEASE(_answers(_release, _release).__next__)
         self.addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions)
 
 
@@ -38,11 +38,12 @@ def _answers(work: Callable[[], int], instead: Callable[[], int]) -> Generator[i
 def _answering(work: Callable[[], int], instead: Callable[[], int]) -> Generator[int, None, None]:
     answer, busy = 0, [False]
     while True:
-        try:  # a generator goes on inside of it: there handlers of signals run
-            busy[0] = False
-            yield answer
-            busy[0] = True
-            answer = work()
+        try:  # a generator goes on inside of it: handlers of signals run there, and where a loop begins again
+            while True:
+                busy[0] = False
+                yield answer
+                busy[0] = True
+                answer = work()
         except GeneratorExit:
             return
         except BaseException as error:
