@@ -27,6 +27,10 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "ufunc.reduce": lambda np, x, y: np.add.reduce(x),
     "ufunc.accumulate": lambda np, x, y: np.add.accumulate(x),
     "ufunc.reduceat": lambda np, x, y: np.add.reduceat(x, [0, 1, 2]),
+    "in place": lambda np, x, y: operator.isub(x, x),
+    "in place, a copy": lambda np, x, y: operator.isub(x.copy(), x),
+    "in place, into a row": lambda np, x, y: operator.isub(x[0], -x[1]),
+    "in place by a number": lambda np, x, y: operator.itruediv(x.copy(), 0.0),
     "pending": lambda np, x, y: (x - x).sum(),
     "views": lambda np, x, y: x.T[::-1].reshape(-1)[3:],
     "no mistake": lambda np, x, y: np.maximum(y, 2.0).sum(0),
@@ -43,7 +47,8 @@ def test_as_numpy(name: str, eager_bytes: int) -> None:
     def told(np: Any, x: Any, y: Any) -> Any:
         try:
             with numpy.errstate(all="raise"):
-                return numpy.asarray(PROGRAMS[name](np, x, y)).tolist()
+                made = PROGRAMS[name](np, x, y)
+            return numpy.asarray(made).tolist()
         except FloatingPointError as error:
             return str(error)
 

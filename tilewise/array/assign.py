@@ -172,10 +172,13 @@ def inplace(ufunc: np.ufunc, x: Array, other: Any) -> Array:
     if x._fixed:
         return binary(ufunc, x, other)  # type: ignore[no-any-return]
     settle(x, other)
+    strict = strict_errors()
+    if strict:
+        rec.unwrap((x, other))
     target = policy.known(x)
     other_nd = policy.known(other) if type(other) is Array else other
     here = target is not None and other_nd is not None
-    if here and (target.nbytes < policy.eager_limit() or not rec.numeric(target.dtype) or strict_errors()):  # type: ignore[union-attr]
+    if here and (target.nbytes < policy.eager_limit() or not rec.numeric(target.dtype) or strict):  # type: ignore[union-attr]
         with LOCK:
             x._cell.own()
             nd = meta(x)
