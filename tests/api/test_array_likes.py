@@ -105,5 +105,8 @@ def test_ufuncs_that_a_class_looks_up() -> None:
         assert np.less(np.ones(3), a) is bool
         with pytest.raises(TypeError):
             np.sin(a)
+    assert isinstance(numpy.add, tw.ufunc)
+    assert isinstance(tw.add, tw.ufunc)
+    assert not isinstance(tw.sum, tw.ufunc)
     assert tw.add != numpy.multiply
     assert tw.add != tw.multiply

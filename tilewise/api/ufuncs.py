@@ -37,7 +37,14 @@ from tilewise.ops.const import const
 from tilewise.ops.elementwise import UnknownLength, apply, broadcast, cast
 
 
-class ufunc:
+class _Ufuncs(type):
+    """NumPy's own ufuncs, and those of libraries, are ufuncs to programs that ask."""
+
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return isinstance(thing, np.ufunc) or type.__instancecheck__(cls, thing)
+
+
+class ufunc(metaclass=_Ufuncs):
     """An elementwise function with NumPy's options.
 
     >>> import tilewise as tw
