@@ -44,7 +44,7 @@ from tilewise.python.functions import recursion, signatures
 from tilewise.python.host import library as host_library
 from tilewise.python.host import state
 from tilewise.python.scalars import arithmetic
-from tilewise.python.standard import builtin_functions, math_functions, sequences, written
+from tilewise.python.standard import builtin_functions, math_functions, numpy_functions, sequences, written
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}
@@ -172,6 +172,8 @@ def call(lo: Statements, node: ast.Call) -> Value:
     if known.kind == "math":
         return math_functions.call(lo, known.name, args, options, node)
     if known.kind in ("numpy", "tilewise"):
+        if known.name == "bincount" and (given := numpy_functions.bincount_of(args, options)) is not None:
+            return of_written(lo, *given, {}, node)
         return functions.of_numpy(lo, known.name, known.kind, args, options, line)
     raise Refused(f"a call of {known.name}", line)
 

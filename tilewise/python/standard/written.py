@@ -1,12 +1,14 @@
-"""Functions of Python's library, written in the Python that is compiled. In: numbers, arrays, lists. Out: the same.
+"""Functions of Python's library and NumPy's, in the Python that is compiled. In: numbers, arrays, lists. Out: the same.
 
-Calls of the functions in `MATH` and `BUILTINS` are read as if the user had written these (calls.py).
+Calls of them are read as if the user had written these (calls.py).
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any
+
+import numpy as np
 
 
 def _message(f: Any, *args: Any) -> str:
@@ -27,6 +29,9 @@ LEAST = -(1 << 63)
 NOTHING_LEAST = _message(min, ())
 NO_MODULUS = _message(pow, 1, 1, 0)
 NOTHING_GREATEST = _message(max, ())
+NEGATIVE_LENGTH = _message(np.bincount, [0], None, -1)
+NEGATIVE_KEY = _message(np.bincount, [-1])
+OTHER_LENGTH = _message(np.bincount, [0], [1.0, 2.0])
 
 
 def gcd(a, b):  # type: ignore[no-untyped-def]
@@ -146,6 +151,36 @@ def some(items):  # type: ignore[no-untyped-def]
 
 def every(items):  # type: ignore[no-untyped-def]
     return all(x for x in items)
+
+
+def bincount(x, minlength=0):  # type: ignore[no-untyped-def]
+    if minlength < 0:
+        raise ValueError(NEGATIVE_LENGTH)
+    n = minlength
+    if len(x) > 0:
+        if x.min() < 0:
+            raise ValueError(NEGATIVE_KEY)
+        n = max(n, int(x.max()) + 1)
+    made = np.zeros(n, np.int64)
+    for k in range(len(x)):
+        made[int(x[k])] += 1
+    return made
+
+
+def weighted_bincount(x, weights, minlength=0):  # type: ignore[no-untyped-def]
+    if minlength < 0:
+        raise ValueError(NEGATIVE_LENGTH)
+    if len(weights) != len(x):
+        raise ValueError(OTHER_LENGTH)
+    n = minlength
+    if len(x) > 0:
+        if x.min() < 0:
+            raise ValueError(NEGATIVE_KEY)
+        n = max(n, int(x.max()) + 1)
+    made = np.zeros(n)
+    for k in range(len(x)):
+        made[int(x[k])] += weights[k]
+    return made
 
 
 MATH: dict[str, Any] = {"gcd": gcd, "lcm": lcm, "isqrt": isqrt, "factorial": factorial, "isclose": isclose}
