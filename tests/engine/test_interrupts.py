@@ -23,6 +23,7 @@ from tilewise import engine, interrupts
 from tilewise.engine.network import links as connections
 from tilewise.engine.network.wire import CALL, Wire
 from tilewise.interrupts import allowed, to_the_end
+from tilewise.observe import progress
 
 HERE = os.path.dirname(tw.__file__)
 WATCHED = tuple(os.path.join(HERE, name) for name in ("engine", "interrupts.py", os.path.join("array", "evaluation")))
@@ -144,6 +145,7 @@ def test_an_interrupt_at_any_line_changes_nothing(
     assert counters.replays == 0 and counters.network_bytes == counters.predicted_bytes > 0
     assert known(cluster) == before
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler and not interrupts._State.depth
+    assert not progress.under_way()
 
 
 @contextmanager

@@ -156,15 +156,17 @@ def _make_known(cells: Iterable[Cell]) -> None:
         if narrowed:
             at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
             replaced += rewritten.still_read(narrowed)
-    begun = settings.progress and progress.begin()
+    shows = settings.progress and not progress.under_way()
     try:
+        if shows:
+            progress.begin()
         if cluster is None:
             made_by = None
             _run_here(at, values, structure, outputs, settings, asked)
         else:
             made_by = _run_mesh(list(at), outputs, settings, cluster, stays, asked)
     finally:
-        if begun:
+        if shows:
             progress.end()
     if graph is not None and made_by is not None:
         repeat.keep(graph, made_by, list(at), settings)

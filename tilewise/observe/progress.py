@@ -39,6 +39,11 @@ def in_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
+def under_way() -> bool:
+    """Whether there is work that is shown if it takes long."""
+    return events.activity.began != 0.0
+
+
 def begin() -> bool:
     """Work begins that is shown if it takes long; False if it is part of such work."""
     activity = events.activity
@@ -59,11 +64,13 @@ def end() -> None:
 @contextmanager
 def showing(wanted: bool) -> Iterator[None]:
     """Inside, work is shown if it takes long."""
-    begun = wanted and begin()
+    shows = wanted and not under_way()
     try:
+        if shows:
+            begin()
         yield
     finally:
-        if begun:
+        if shows:
             end()
 
 

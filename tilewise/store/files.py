@@ -12,7 +12,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from mmap import PAGESIZE
@@ -22,8 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewise.errors import SourceChangedError, StoreError, message
+from tilewise.later import later
 from tilewise.machine import machine
 
+futures = later("concurrent.futures")
 CURES = {
     errno.ENOSPC: "Free some space, or store it elsewhere; what was there before is unharmed",
     errno.EDQUOT: "Free some space, or store it elsewhere; what was there before is unharmed",
@@ -221,7 +222,7 @@ def flush(path: str) -> None:
 def flush_folder(path: str) -> None:
     """Return when all files below a folder are on the disk, and then their names. Several at once: they share waits."""
     found = [(folder, [os.path.join(folder, name) for name in names]) for folder, _, names in os.walk(path)]
-    with ThreadPoolExecutor(FLUSHED_AT_ONCE) as threads:
+    with futures.ThreadPoolExecutor(FLUSHED_AT_ONCE) as threads:
         list(threads.map(flush, [name for _, names in found for name in names]))
     for folder, _ in found:
         flush(folder)

@@ -71,8 +71,8 @@ def run_again(graph: Graph, settings: Settings) -> bool:
         return False
     cluster, announced = graph.cluster, plan.network_bytes
     began, before = _counted(cluster)
-    begun = settings.progress and progress.begin()
     with to_the_end():  # both of the blocks inside: to begin and to end one takes as long as to send a message
+        begun = settings.progress and progress.begin()  # not before: Ctrl-C may be raised where the block begins
         try:
             results = run(plan, graph.leaves, graph.consts, settings, cluster)
         finally:
