@@ -221,6 +221,27 @@ def test_why_not_machine_code() -> None:
     assert f"(line {line})" in by_text.report[0].why and "body: python (" in str(by_text.report[0])
 
 
+def tables(X: Any, y: Any, values: int, kinds: int) -> Any:
+    out = np.zeros((X.shape[1], kinds, values))
+    for j in tw.parfor(range(X.shape[1]), workers=2):
+        out[j] = np.bincount(y * values + X[:, j], minlength=kinds * values).reshape(kinds, values)
+    return out
+
+
+def test_counts_are_machine_code_where_threads_wait_for_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """np.bincount holds it for a part of its time; the shape of the result needs Python only where it does not fit."""
+    rng = np.random.default_rng(4)
+    X, y = np.asfortranarray(rng.integers(0, 5, (20_000, 40))), rng.integers(0, 3, 20_000)
+    monkeypatch.setattr(choose, "WORTH_SECONDS", 0.001)
+    f = tw.parallel(tables)
+    assert f(X, y, 5, 3).tobytes() == tables(X, y, 5, 3).tobytes()
+    assert f.report[0].body == "native", f.report[0].why
+    X[7, 30] = 50
+    with pytest.raises(ValueError, match="cannot reshape") as error:
+        f(X, y, 5, 3)
+    assert "in iteration j = 30" in error.value.__notes__[0]
+
+
 def test_short_loops_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "WORTH_SECONDS", 0.2)
 

@@ -204,7 +204,7 @@ class _Run:
             return Way("python", "it runs on a cluster")
         remembered = start.found
         kept = remembered.no_arrays if remembered else None
-        waiting = lock_seconds(plan) if self.options.mode == "threads" else 0.0
+        waiting = lock_seconds(plan) if plan.mode == "threads" else 0.0
         way = chosen(self.source, job, self.options, self.names, walk, kept, waiting)
         if remembered is not None:
             remembered.no_arrays = way.no_arrays

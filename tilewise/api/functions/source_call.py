@@ -27,7 +27,7 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program import raised as kept
-from tilewise.kernel.program.ir import HOST, Program, Return, View
+from tilewise.kernel.program.ir import HOST, HostCall, Program, Return, View
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.kernel.program.walk import statements
 from tilewise.python.build import Static
@@ -117,8 +117,12 @@ class SourceFunction:
         return self.function(*args, **kwargs)  # read-only or unaligned: Python says what that means
 
     def calls_python(self) -> bool:
-        """Whether the code of the last call has functions that only Python can call."""
-        return self._last is not None and bool(self._last.made.host)
+        """Whether the code of the last call has functions that only Python can call (new shapes seldom need it)."""
+        if self._last is None or not self._last.made.host:
+            return False
+        program = self._last.made.program
+        bodies = (program.body, *(f.body for f in program.functions))
+        return any(isinstance(s, HostCall) and not s.lengths for body in bodies for s in statements(body))
 
     def _quick(self, code: Code) -> Quick | None:
         """What makes calls like the one before, if they are simple enough."""

@@ -61,7 +61,7 @@ class Ledger:
         if work.kind == "python":
             self.steps(work.amount)
             return out
-        locked = taken if work.locked or taken < LOCKED_CALLS else self.profile[work.kind].call
+        locked = taken if taken < LOCKED_CALLS else max(self.profile[work.kind].call, work.locked * taken)
         leaf = Node("operator", work.text, self.line, 1.0, self.alive() + space, taken, locked)
         self.stack[-1].children.append(leaf)
         return out

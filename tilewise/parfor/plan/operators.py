@@ -86,7 +86,7 @@ class Work:
     amount: float
     text: str
     workspace: int = 0  # bytes beside operands and result
-    locked: bool = False  # it holds the interpreter's lock, however long it takes
+    locked: float = 0.0  # the part of its time in which it holds the interpreter's lock, however long it takes
 
 
 def most(shape: Shape) -> int:
