@@ -242,6 +242,19 @@ def test_counts_are_machine_code_where_threads_wait_for_the_lock(monkeypatch: py
     assert "in iteration j = 30" in error.value.__notes__[0]
 
 
+def test_all_iterations_run_where_machine_code_gives_up_on_one_worker() -> None:
+    """It had them in several tasks, of which the interpreter is to run all."""
+
+    @tw.parallel
+    def powers(n: int) -> Any:
+        out = np.full(n, -9.0)
+        for i in tw.parfor(n, workers=1):
+            out[i] = 2**-i
+        return out
+
+    assert powers(12).tolist() == [2.0**-i for i in range(12)]
+
+
 def test_short_loops_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "WORTH_SECONDS", 0.2)
 

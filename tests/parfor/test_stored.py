@@ -237,3 +237,51 @@ def test_identities(program: Callable[..., Any], mode: str | None) -> None:
     found = _seen(tw.parallel(program)(np.arange(1.0, N + 1), mode))
     for got, wanted in zip(found, _expected(program), strict=True):
         assert got == wanted
+
+
+SLICES = """
+import numpy as np
+A, B = np.arange(100.0), np.zeros(100)
+E, LL, QL, LT, N, M = [A], [[0], [1]], [[0] for _ in range(50)], [(A, B)] * 20, [1, 2, 3, 4, 5], [[1, 2], [3, 4]]
+D, S = {"a": [[0], [1]]}, "hello"
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = E[:]; x[0][0] = i",
+        "E[:][0][0] = i",
+        "x = E[slice(0, 1)]; x[0][0] = i",
+        "for x in E[::-1]: x[0] = i",
+        "x = LL[:]; x[0].append(i)",
+        "for x in LL[1:]: x[0] = i",
+        "for x in QL[i:i + 2]: x.append(i)",
+        "x = QL[i:i + 2]; x[1][0] = i",
+        "x = LT[i:i + 1]; x[0][0][i] = A[i + 1]",
+        "x = D['a'][:]; x[0][0] = i",
+        "x, y = D['a'][:2]; x[0] = i",
+        "x = [y for y in LL[:]]; x[0][0] = i",
+        "N[1:3] = [i, i]",
+    ],
+)
+def test_slices_of_lists_hold_what_the_lists_hold(body: str) -> None:
+    assert not tw.parfor.analyse(f"for i in parfor(20):\n    {body}", SLICES)[0].independent
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "B[i] = sum(N[1:3])",
+        "x = N[:]; x[0] = i; B[i] = x[0]",
+        "B[i] = N[1:][0]",
+        "x = M[:]; B[i] = x[0][1]",
+        "B[i] = len(S[1:i])",
+        "for v in N[1:]: B[i] += v",
+        "x = list(N[1:]); x.append(i); B[i] = x[-1]",
+        "a, b = N[:2]; B[i] = a + b",
+        "B[i] = np.array(N[:3]).sum()",
+    ],
+)
+def test_slices_of_lists_are_new_lists(body: str) -> None:
+    assert tw.parfor.analyse(f"for i in parfor(20):\n    {body}", SLICES)[0].independent

@@ -112,7 +112,11 @@ class Cells(Walk):
         self.touch_cells(base, key, write=False)
         if base.is_known and isinstance(base.known, dict) and type(base.known) not in PLAIN_DICTS:
             self.touch_cells(base, key, write=True)  # a key that is missing is added
-        return self._found(base, parts, key)
+        found = self._found(base, parts, key)
+        if not isinstance(part, Slice) or (base.is_known and base.scalar):
+            return found
+        new = self.made([found], array=False)  # a list of what is found, not that itself
+        return new if base.is_known and isinstance(base.known, list) else join(found, new)
 
     def own_subscripts(self, base: Val) -> bool:
         """Whether an object has subscripts of its own making; recorded as a call of what is not known."""
