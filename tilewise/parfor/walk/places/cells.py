@@ -113,7 +113,7 @@ class Cells(Walk):
         if base.is_known and isinstance(base.known, dict) and type(base.known) not in PLAIN_DICTS:
             self.touch_cells(base, key, write=True)  # a key that is missing is added
         found = self._found(base, parts, key)
-        if not isinstance(part, Slice) or (base.is_known and base.scalar):
+        if not isinstance(part, Slice) or (base.is_known and base.scalar) or all(obj.array for obj in base.objs):
             return found
         new = self.made([found], array=False)  # a list of what is found, not that itself
         return new if base.is_known and isinstance(base.known, list) else join(found, new)
