@@ -72,6 +72,32 @@ class Group:
         return a == b or any(a in c and b in c for c in self.equal)
 
 
+class _Before:
+    """What the statements of a group so far read, set and use."""
+
+    def __init__(self) -> None:
+        self.numbers, self.arrays = set[str](), set[str]()
+
+    def add(self, s: ir.Stmt) -> None:
+        for x in statements((s,)):
+            self.numbers |= names_read(x)
+            self.arrays |= arrays_used(x) | _arrays_set(x)
+            if isinstance(x, ir.Set | ir.For):
+                self.numbers.add(x.name)
+
+
+def _between(s: ir.Stmt, before: _Before) -> bool:
+    """Whether a statement between two nests can be done before both, or is a test of shapes."""
+    if isinstance(s, ir.If):
+        return len(s.then) == 1 and isinstance(s.then[0], ir.Fail) and not s.other and _pure(s.test)
+    if isinstance(s, ir.Set):
+        return s.name not in before.numbers and _pure(s.value)
+    if isinstance(s, ir.View | ir.Alloc):
+        fresh = s.array not in before.arrays and all(_pure(e) for e in expressions(s) if not isinstance(e, ir.Span))
+        return fresh and not (isinstance(s, ir.Alloc) and s.zero)
+    return False
+
+
 def _parts(test: ir.Expr) -> list[ir.Expr]:
     """The tests that all must hold."""
     if isinstance(test, ir.Op) and test.fn == "logical_and":
@@ -159,6 +185,7 @@ class _Maker:
         group = Group()
         pending: list[Item] = []
         added: list[str] = []
+        before = _Before()
         for s in block:
             nest = self._nest(s)
             if nest is not None:
@@ -167,11 +194,12 @@ class _Maker:
                 if len(more.nests) > 1 and not self._fits(more, nest):
                     break
                 group, pending = more, []
-            elif self._between(s, [*group.stmts, *pending]):
+            elif _between(s, before):
                 pending.append((s, None))
                 added += self.known.define(s)
             else:
                 break
+            before.add(s)
         self.known.forget(added)
         return group
 
@@ -199,20 +227,6 @@ class _Maker:
     def _chosen(self, group: Group, e: ir.Expr) -> ir.Expr:
         """A length without a choice of two that are equal."""
         return e.no if isinstance(e, ir.Pick) and group.same(e.yes, e.no) else e
-
-    def _between(self, s: ir.Stmt, before: list[Item]) -> bool:
-        """Whether a statement between two nests can be done before both, or is a test of shapes."""
-        if isinstance(s, ir.If):
-            return len(s.then) == 1 and isinstance(s.then[0], ir.Fail) and not s.other and _pure(s.test)
-        if isinstance(s, ir.Set):
-            read = {n for t, _ in before for x in statements((t,)) for n in names_read(x)}
-            written = {x.name for t, _ in before for x in statements((t,)) if isinstance(x, ir.Set | ir.For)}
-            return _pure(s.value) and s.name not in read | written
-        if isinstance(s, ir.View | ir.Alloc):
-            used = {a for t, _ in before for x in statements((t,)) for a in arrays_used(x) | set(_arrays_set(x))}
-            fresh = s.array not in used and all(_pure(e) for e in expressions(s) if not isinstance(e, ir.Span))
-            return fresh and not (isinstance(s, ir.Alloc) and s.zero)
-        return False
 
     def _fits(self, group: Group, nest: Nest) -> bool:
         """Whether a nest may be done in the same loop as those before, and whether that is worth it."""
