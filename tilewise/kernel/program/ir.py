@@ -149,6 +149,7 @@ class For:
     independent: bool = False  # no iteration touches an element that another one writes
     parallel: bool = False  # iterations may run at the same time, if their subscripts are in range
     kept: bool = False  # numbers that it sets are read later
+    restarts: bool = False  # may be run again from its start, whatever iterations were run: nobody sees what it wrote
     proved: Block = ()  # does the same in another order: for where all subscripts are in range
 
 

@@ -73,7 +73,13 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
             yield from _block(s.other, deeper)
     elif isinstance(s, For):
         span = f"{expr(s.start)}, {expr(s.stop)}, {expr(s.step)}"
-        how = " rarely" * s.rare + " independent" * s.independent + " parallel" * s.parallel + " kept" * s.kept
+        how = (
+            " rarely" * s.rare
+            + " independent" * s.independent
+            + " parallel" * s.parallel
+            + " kept" * s.kept
+            + " restarts" * s.restarts
+        )
         yield f"{indent}for {s.name} in range({span}):{how}  # line {s.line}"
         yield from _block(s.body, deeper)
         if s.proved:

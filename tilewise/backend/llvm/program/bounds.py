@@ -98,10 +98,7 @@ class Bounds:
             self._collect(s.body, (), (s,), changed, accesses)
         found = self._guards(s, start, stop, step, accesses) if accesses else None
         if found is None:
-            if accesses:
-                em.for_(s, start, stop, step)
-            else:
-                self._fast(s, start, stop, step)
+            self._run(s, start, stop, step, proved=not accesses)
             return
         good, known = found
         fn, ends = em.fn, em.optimistic and not em.touched and not em.within
@@ -110,10 +107,8 @@ class Bounds:
         fn.do(f"br i1 {good.name}, label %{fast}, label %{slow}")
         fn.label(fast)
         self.known.append(known)
-        if known.issuperset((a.array, a.axis, a.index) for a in accesses):
-            self._fast(s, start, stop, step)
-        else:
-            em.for_(s, start, stop, step)
+        proved = known.issuperset((a.array, a.axis, a.index) for a in accesses)
+        self._run(s, start, stop, step, proved=proved)
         self.known.pop()
         em.jump(after)
         fn.label(slow)
@@ -123,17 +118,18 @@ class Bounds:
             em.jump(em.exit)
         else:
             self.checked += 1
-            em.for_(s, start, stop, step)
+            self._run(s, start, stop, step, proved=False)
             self.checked -= 1
             em.jump(after)
         em.labels = labels
         fn.label(after)
 
-    def _fast(self, s: For, start: Val, stop: Val, step: Val) -> None:
-        """A loop all of whose subscripts are in range."""
-        if s.proved and not self.checked:
+    def _run(self, s: For, start: Val, stop: Val, step: Val, proved: bool) -> None:
+        """A loop; `proved`: all of its subscripts are in range."""
+        proved = proved and not self.checked
+        if s.proved and proved:
             self.em.block(s.proved)
-        elif s.parallel and not self.checked and not self.em.within:
+        elif s.parallel and (proved or s.restarts) and not self.em.within:
             parallel_loop.emit(self.em, s, start, stop, step)
         else:
             self.em.for_(s, start, stop, step)

@@ -208,6 +208,9 @@ class Emitter:
 
     def fail(self, fault: int, values: tuple[Val, ...]) -> None:
         """Leave with a fault."""
+        if self.within:
+            parallel_loop.fail(self)
+            return
         if self.reruns:
             self.put(self.out(layout.WRITTEN), self.word(self.written))
         faults.tell(self, fault, values[: layout.PAYLOADS])

@@ -2,7 +2,7 @@
 
 The function reads what the loop needs from a block of words, and takes chunks of iterations until there are none. If
 the work is worth it, helpers run the function too (team.py); iterations do not need each other, so the bits are the
-same however many come.
+same however many come. Where one fails, all stop, and the loop runs again from its start, here and in order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter, Slots
 
 CHUNKS = 32
-NEXT, MANY, COUNT, START, TOUCHED, FIRST = 0, 1, 2, 3, 4, 6  # words of a block
+NEXT, MANY, COUNT, START, TOUCHED, FAILED, FIRST = range(7)  # words of a block
 MOST_HELPERS = 63
 ROUND = 1 << 25  # units of work that are never divided, some 10 ms on two threads
 SHORT = 20  # statements of an innermost loop inside of others that is emitted again, for where it is not worth threads
+NO_MORE = 1 << 62  # chunks, where one has failed
 NONE = 1  # in place of an address: there are no helpers
 DEAR = {"divide": 8, "sqrt": 10, "power": 60, "floor_divide": 12, "remainder": 15}
 TRIPS, TURNS = 8, 50  # of loops whose lengths are not known before, and of those without an end
@@ -41,7 +42,11 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     count = em.trips(s, start, stop, step)
     code, block = _outlined(em, s)
     fn, kept = em.fn, s.kept  # numbers that are read later are those of the last iteration, which then runs here
-    here = kept or (em.nested > 0 and size(s.body) <= SHORT and (not poll.has_loops(s.body) or poll.only_short(s.body)))
+    here = (
+        kept
+        or s.restarts
+        or (em.nested > 0 and size(s.body) <= SHORT and (not poll.has_loops(s.body) or poll.only_short(s.body)))
+    )
     if not here:
         _filled(em, s, block)
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
@@ -63,13 +68,15 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
         _filled(em, s, block)
     most = count - 1 if kept else count
     fn.helpers["share"] = _SHARE
-    _rounds(em, block, start, step, most, cost, f"call void @share({team.text}, ptr {code}, ptr {block})")
+    run = f"call void @share({team.text}, ptr {code}, ptr {block})"
+    failed = _rounds(em, block, start, step, most, cost, run, failed=alone if s.restarts else None)
     last = start + most * step
     went = fn.block
     em.jump(alone if kept else after)
     fn.label(alone)
     if kept:
         ways = f"[ {start.name}, %{before} ], [ {start.name}, %{asked} ], [ {last.name}, %{went} ]"
+        ways += f", [ {start.name}, %{failed} ]" if failed is not None else ""
         em.for_(s, start.make(f"phi i64 {ways}"), stop, step)
     elif here:
         em.for_(s, start, stop, step)
@@ -80,15 +87,26 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
 
 
 def _rounds(
-    em: Emitter, block: str, start: Val, step: Val, most: Val, cost: Val, run: str, chunks: int = CHUNKS
-) -> None:
-    """All iterations; of a long loop so many at a time as may pass between two questions to Python (poll.py)."""
+    em: Emitter,
+    block: str,
+    start: Val,
+    step: Val,
+    most: Val,
+    cost: Val,
+    run: str,
+    chunks: int = CHUNKS,
+    failed: str | None = None,
+) -> str | None:
+    """All iterations; of a long loop so many at a time as may pass between two questions to Python (poll.py).
+
+    `failed` is where to go if one has failed. Out: the block from where.
+    """
     fn = em.fn
     if em.patience is None:
         _ranged(em, block, start, most, most.intrinsic("smin", chunks))
         fn.do(run)
         _note_written(em, block)
-        return
+        return _look(em, block, failed)
     done, head, again, over = fn.hoist("alloca i64"), fn.fresh("round"), fn.fresh("again"), fn.fresh("over")
     em.put(done, em.number(0))
     em.jump(head)
@@ -99,6 +117,7 @@ def _rounds(
     _ranged(em, block, start + before * step, some, some.intrinsic("smin", chunks))
     fn.do(run)
     _note_written(em, block)
+    left = _look(em, block, failed)
     em.put(done, before + some)
     more = (before + some).cmp("slt", most)
     fn.do(f"br i1 {more.name}, label %{again}, label %{over}, !prof !{em.scopes.unlikely}")
@@ -107,6 +126,27 @@ def _rounds(
     poll.ask(em, 0)
     em.jump(head)
     fn.label(over)
+    return left
+
+
+def _look(em: Emitter, block: str, failed: str | None) -> str | None:
+    """Go elsewhere if an iteration has failed."""
+    if failed is None:
+        return None
+    fn = em.fn
+    good, here = fn.fresh("good"), fn.block
+    bad = em.word(_word(fn, block, FAILED)).cmp("ne", 0)
+    fn.do(f"br i1 {bad.name}, label %{failed}, label %{good}, !prof !{em.scopes.unlikely}")
+    fn.label(good)
+    return here
+
+
+def fail(em: Emitter) -> None:
+    """In the function of a loop: an iteration fails, and no more are begun."""
+    fn = em.fn
+    for at, value in ((FAILED, 1), (NEXT, NO_MORE)):
+        fn.do(f"store atomic i64 {value}, ptr {_word(fn, '%block', at)} monotonic, align 8")
+    em.jump(em.exit)
 
 
 def _team(em: Emitter) -> Val:
@@ -163,6 +203,7 @@ def _ranged(em: Emitter, block: str, start: Val, count: Val, chunks: Val) -> Non
 def _filled(em: Emitter, s: For, block: str) -> None:
     """Write down what the loop takes from outside."""
     fn, at = em.fn, FIRST
+    em.put(_word(fn, block, FAILED), em.number(0))
     names, arrays = _given(em, s)
     for n in names:
         ty = vtype(scalar.IR_TYPE[em.p.names[n]], 1)
@@ -224,6 +265,11 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
             fn.do(f"store atomic i64 1, ptr {_word(fn, '%block', TOUCHED)} monotonic, align 8")
             em.jump(end)
             fn.label(end)
+        if em.late:
+            em.jump(em.exit)
+            for lines in em.late:
+                fn.lines += lines
+            fn.label(em.exit)
     outer.helpers[name] = fn.text()
     return f"@{name}", block
 
@@ -231,7 +277,7 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
 @contextmanager
 def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
     """What is emitted inside is another function."""
-    kept = em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame, em.patience
+    kept = em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame, em.patience, em.exit
     fn = em.fn = Function(name, "ptr noalias %block, ptr %own")
     fn.head = fn.head.replace("define void", "define internal void").replace(" #0", " noinline #0")
     fn.metadata, fn.declares = kept[0].metadata, kept[0].declares
@@ -243,14 +289,14 @@ def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
     em.names = {n: fn.hoist(f"alloca {vtype(scalar.IR_TYPE[em.p.names[n]], 1)}") for n in sorted(names)}
     em.arrays = {a: em.slots(em.p.arrays[a].rank) for a in sorted(arrays)}
     em.written, em.late, em.labels, em.frame = fn.hoist("alloca i64"), [], {}, None
-    em.patience = None
+    em.patience, em.exit = None, fn.fresh("exit")
     em.within += 1
     yield fn
-    assert not em.late, "a loop that may fail is not parallel"
+    assert s.restarts or not em.late, "a loop that may fail and cannot be run again is not parallel"
     kept[0].helpers.update(fn.helpers)
     fn.helpers = {}
     em.within -= 1
-    em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame, em.patience = kept
+    em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame, em.patience, em.exit = kept
     em.scopes.fn = em.fn
 
 

@@ -2,6 +2,9 @@
 
 A loop is marked if no iteration touches an element that another one writes (accesses.py), no number is carried from one
 to the next, and nothing in it can fail but subscripts, which backends prove to be in range before they make use of it.
+
+Others that can fail (divisions, subscripts that are computed) are marked if they can be run again (restarts.py): where
+an iteration fails, the loop is run again from its start, in order.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any, cast
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.optimise import accesses
 from tilewise.kernel.program.optimise.liveness import live_after
+from tilewise.kernel.program.optimise.restarts import restarts
 from tilewise.kernel.program.walk import (
     BLOCKS,
     arrays_set,
@@ -35,10 +39,11 @@ def parallel(program: ir.Program) -> ir.Program:
 def _marked(program: ir.Program, block: ir.Block, depth: int, live: dict[int, frozenset[str]]) -> ir.Block:
     out: list[ir.Stmt] = []
     for s in block:
-        if isinstance(s, ir.For) and not s.rare and not s.proved and _worth(s, depth) and independent(program, s):
+        if isinstance(s, ir.For) and not s.rare and not s.proved and _worth(s, depth):
+            again = restarts(program, s)
             later = names_set((s,)) & live.get(id(s), frozenset())
-            if later <= (_private(s) or frozenset()):  # the last iteration sets them all
-                out.append(replace(s, parallel=True, kept=bool(later)))
+            if independent(program, s, again) and later <= (_private(s) or frozenset()):  # the last one sets them all
+                out.append(replace(s, parallel=True, kept=bool(later), restarts=again))
                 continue
         names = BLOCKS.get(type(s), ())
         deeper = depth + isinstance(s, ir.For | ir.Loop)
@@ -64,24 +69,26 @@ def _work(s: ir.Stmt) -> float:
     return inside
 
 
-def independent(program: ir.Program, s: ir.For) -> bool:
-    """Whether the iterations of a loop do not need each other."""
-    if not _sound(program, s) or _private(s) is None:
+def independent(program: ir.Program, s: ir.For, may_fail: bool = False) -> bool:
+    """Whether the iterations of a loop do not need each other; `may_fail`: they may raise errors."""
+    if not _sound(s, may_fail) or _private(s) is None:
         return False
     return s.independent or accesses.independent(program, s)
 
 
-def _sound(program: ir.Program, loop: ir.For) -> bool:
+def _sound(loop: ir.For, may_fail: bool) -> bool:
     """Whether a body only computes: it does not end early, fail, or hold memory."""
     labels = {s.label for s in statements(loop.body) if isinstance(s, ir.Named)}
     for s in statements(loop.body):
-        if isinstance(s, ir.Return | ir.Fail | ir.Alloc | ir.Product | ir.HostCall | ir.Invoke):
+        if isinstance(s, ir.Return | ir.Alloc | ir.Product | ir.HostCall | ir.Invoke):
+            return False
+        if isinstance(s, ir.Fail) and not may_fail:
             return False
         if isinstance(s, ir.Leave) and s.label not in labels:
             return False
         if isinstance(s, ir.View) and (not s.array.startswith("$") or s.array.startswith("$a")):
             return False
-        if any(isinstance(e, ir.Op) and e.fault >= 0 for e in expressions(s)):
+        if not may_fail and any(isinstance(e, ir.Op) and e.fault >= 0 for e in expressions(s)):
             return False
     return loop.name not in names_set(loop.body)
 
