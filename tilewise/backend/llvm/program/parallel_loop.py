@@ -265,7 +265,7 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
             fn.do(f"store atomic i64 1, ptr {_word(fn, '%block', TOUCHED)} monotonic, align 8")
             em.jump(end)
             fn.label(end)
-        if em.late:
+        if s.restarts:
             em.jump(em.exit)
             for lines in em.late:
                 fn.lines += lines
