@@ -96,10 +96,11 @@ def _sound(loop: ir.For, may_fail: bool) -> bool:
 def _private(loop: ir.For) -> frozenset[str] | None:
     """What every iteration sets, if none reads what an earlier one has set; else None."""
     names, arrays = names_set(loop.body), arrays_set(loop.body)
+    left: dict[str, list[frozenset[str]]] = {}  # by labels: what is set where they are left
     good = True
 
     def walk(block: ir.Block, known: frozenset[str]) -> frozenset[str]:
-        """What is surely set after a block."""
+        """What is surely set after a block, where that goes on."""
         nonlocal good
         for s in block:
             if ((names_read(s) & names) | (arrays_used(s) & arrays)) - known:
@@ -109,13 +110,30 @@ def _private(loop: ir.For) -> frozenset[str] | None:
             elif isinstance(s, ir.View):
                 known |= {s.array}
             elif isinstance(s, ir.If):
-                known = walk(s.then, known) & walk(s.other, known)
+                known = _together([walk(b, known) for b in (s.then, s.other) if not leaves(b, known)], known)
             elif isinstance(s, ir.For):
                 walk(s.body, known | {s.name})
                 walk(s.proved, known)
-            elif isinstance(s, ir.Loop | ir.Named):
+            elif isinstance(s, ir.Loop):
                 walk(s.body, known)
+            elif isinstance(s, ir.Named):
+                ended = [] if leaves(s.body, known) else [walk(s.body, known)]
+                known = _together([*ended, *left.pop(s.label, ())], known)
+            elif isinstance(s, ir.Leave):
+                left.setdefault(s.label, []).append(known)
         return known
+
+    def leaves(block: ir.Block, known: frozenset[str]) -> bool:
+        """Whether a block does not go on; it is walked then."""
+        if block and isinstance(block[-1], ir.Leave | ir.Return | ir.Fail):
+            walk(block, known)
+            return True
+        return False
 
     known = walk(loop.body, frozenset([loop.name]))
     return known if good else None
+
+
+def _together(ways: list[frozenset[str]], otherwise: frozenset[str]) -> frozenset[str]:
+    """What all ways have set."""
+    return frozenset.intersection(*ways) if ways else otherwise
