@@ -7,7 +7,7 @@ import pytest
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
 from tests.parfor.rows.calls import CONTAINERS, NUMPY, WRITES_BY_CALLS
 from tests.parfor.rows.groups import GROUP_ROWS
-from tests.parfor.rows.names import ITERATORS, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
+from tests.parfor.rows.names import ITERATORS, LATER, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
 from tests.parfor.rows.own_code import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.rows.places import ELEMENTS, NARROW, SLICES, VIEWS
 from tests.parfor.rows.reductions import APART_ROWS, REDUCTION_ROWS
@@ -25,6 +25,7 @@ GROUPS = {
     "numpy": NUMPY,
     "nests": NESTS,
     "names that are left": LEFT_NAMES,
+    "where the program goes on": LATER,
     "narrow integers": NARROW,
     "iterators": ITERATORS,
     "writes by calls": WRITES_BY_CALLS,

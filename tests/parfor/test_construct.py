@@ -189,3 +189,21 @@ def test_a_result_without_a_name() -> None:
 
     with pytest.raises(tw.ParforError, match="as a result"):
         write()
+
+
+def test_a_class_in_the_function() -> None:
+    @tw.parallel
+    def squares(n: int) -> list[float]:
+        class Square:
+            side = 2
+
+            def area(self, k: int) -> int:
+                return k * k * self.side
+
+        out = [0.0] * n
+        square = Square()
+        for i in tw.parfor(range(n)):
+            out[i] = square.area(i)
+        return out
+
+    assert squares(5) == [0, 2, 8, 18, 32]

@@ -247,6 +247,60 @@ LEFT_NAMES = [
     ),
 ]
 
+# A name that the loop leaves, and where the program goes on: in scopes of their own, or after ways out of blocks.
+LATER = [
+    *yes(
+        *(
+            body("t = B[i]", "A[i] = t", after=after + "\n")
+            for after in (
+                "print([t for t in A])",
+                "print({t: u for t, u in d.items()}, {t for t in A}, list(t for t in A if t > 0))",
+                "f = lambda t: t + 1",
+                "f = lambda *t, **u: (t, u)",
+                "def f(t): return t",
+                "def f():\n    t = 1\n    return t",
+                "def f():\n    for t in A: print(t)",
+                "def f():\n    import math as t\n    return t.pi",
+                "with open('f') as t:\n    t.read()",
+                "try:\n    pass\nexcept ValueError as t:\n    print(t)",
+                "match L:\n    case [t, *_]:\n        print(t)",
+                "match d:\n    case {'a': 1, **t}:\n        print(t)",
+                "while True:\n    t = 1\n    if t: break\nprint(n)",
+            )
+        ),
+    ),
+    *no(
+        *(
+            body("if B[i] > 3: t = B[i]", after=after + "\n")
+            for after in (
+                "print(locals())",
+                "print(eval('t'))",
+                "def f():\n    global t\n    t += 1",
+                "print([u + t for u in A])",
+                "print([u for t in [t] for u in A])",
+                "f = lambda u=t: u",
+                "def f(u: t): return u",
+                "class C:\n    u = t",
+                "with suppress(ValueError):\n    t = fail()\nprint(t)",
+                "try:\n    t = fail()\nexcept ValueError:\n    print(t)",
+                "for k in A:\n    if k: break\n    t = 1\nprint(t)",
+                "for k in A:\n    if k: continue\n    t = 1\nprint(t)",
+            )
+        ),
+    ),
+    Row(
+        "for k in range(3):\n    for i in parfor(n):\n        if B[i] > 3: t = B[i]\n"
+        "    if k: break\n    t = 1\nprint(t)\n",
+        (False,),
+    ),
+    Row(
+        "try:\n    for i in parfor(n):\n        if B[i] > 3: t = B[i]\n"
+        "    raise ValueError\nexcept ValueError:\n    print(t)\n",
+        (False,),
+    ),
+    Row("try:\n    for i in parfor(n):\n        if B[i] > 3: t = B[i]\nfinally:\n    print(t)\n", (False,)),
+]
+
 NESTS = [
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, j] = X[j, i]\n", (True, True)),
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, 0] = X[j, i]\n", (True, False)),

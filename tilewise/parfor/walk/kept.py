@@ -31,12 +31,12 @@ def text_of(node: ast.AST) -> str:
     return str(known)
 
 
-def inner_nodes(body: Sequence[ast.stmt]) -> list[ast.AST]:
+def inner_nodes(body: Sequence[ast.AST]) -> list[ast.AST]:
     """All nodes of statements that run in the same scope."""
     return [inner for statement in body for inner in _inner(statement)]
 
 
-def _inner(statement: ast.stmt) -> list[ast.AST]:
+def _inner(statement: ast.AST) -> list[ast.AST]:
     known: list[ast.AST] | None = statement.__dict__.get("_tw_inner")
     if known is None:
         known, queue = [], [statement]
@@ -44,6 +44,6 @@ def _inner(statement: ast.stmt) -> list[ast.AST]:
             node: ast.AST = queue.pop()
             known.append(node)
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-                queue.extend(ast.iter_child_nodes(node))  # type: ignore[arg-type]
+                queue.extend(ast.iter_child_nodes(node))
         statement.__dict__["_tw_inner"] = known
     return known

@@ -19,6 +19,7 @@ from tilewise.parfor.walk.values import (
 )
 
 Names = dict[str, Val]
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 
 
 def joined(a: Names, b: Names) -> Names:
@@ -29,7 +30,7 @@ def joined(a: Names, b: Names) -> Names:
     return out
 
 
-def assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str] = frozenset()) -> set[str]:
+def assigned(body: Sequence[ast.AST], in_place: set[str] | frozenset[str] = frozenset()) -> set[str]:
     """Names that statements assign to."""
     if in_place:
         return _assigned(body, in_place)
@@ -41,7 +42,7 @@ def assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str] = fro
     return found
 
 
-def _assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str]) -> set[str]:
+def _assigned(body: Sequence[ast.AST], in_place: set[str] | frozenset[str]) -> set[str]:
     found: set[str] = set()
     nodes = inner_nodes(body)
     skipped = {
@@ -55,8 +56,10 @@ def _assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str]) -> 
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and id(node) not in skipped | inner:
             found.add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        elif isinstance(node, _NAMED):
             found |= {node.name} if node.name else set()
+        elif isinstance(node, ast.MatchMapping):
+            found |= {node.rest} if node.rest else set()
         elif isinstance(node, ast.Import | ast.ImportFrom):
             found |= {a.asname or a.name.split(".")[0] for a in node.names}
     return found

@@ -90,7 +90,12 @@ def _operand(step: dis.Instruction) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    """A constant; the blanks of texts are not compared, as lines are indented elsewhere."""
+    """A constant; the blanks of texts are not compared, as lines are indented elsewhere.
+
+    Nor are the functions around a class, which are in its full name.
+    """
     if isinstance(value, tuple | frozenset):
         return type(value)(map(_constant, value))
-    return "".join(value.split()) if isinstance(value, str) else (type(value), repr(value))
+    if isinstance(value, str):
+        return "".join(value.rpartition("<locals>.")[2].split())
+    return type(value), repr(value)
