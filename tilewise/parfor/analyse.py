@@ -118,6 +118,9 @@ def walked(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any) -> S
         walk = Statements(memory, "source", names, functions)
         walk.block(body)
         again: set[Any] = {o.key for o in memory.known.values() if o.read_as_data and (o.written or o.maybe_written)}
+        for o in memory.known.values():
+            whole = o.written_elsewhere or o.maybe_written
+            again |= {(o.key, at) for at in (o.read_at if whole else o.read_at & o.written_at)} - changing
         grown = (o.key for o in memory.known.values() if o.length_used and (o.resized or o.maybe_written))
         again |= {("length", key) for key in grown} - changing
         if not again:

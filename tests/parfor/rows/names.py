@@ -142,6 +142,8 @@ for k, row in enumerate(SCALARS):
 
 REDUCTIONS = [
     *yes(
+        body("np.maximum(A, X[i, 0], out=A)"),
+        body("np.add(A, B, out=A)"),
         body("s += B[i]", after="print(s)\n"),
         body("s -= B[i]"),
         body("s = s + B[i]"),
@@ -177,8 +179,6 @@ REDUCTIONS = [
     *no(
         body("A[0] += A[i]"),
         body("A[dup[i]] = A[dup[i]] + B[i]"),
-        body("np.add(A, B, out=A)"),
-        body("np.maximum(A, X[i, 0], out=A)"),
         body("np.apply_along_axis(lambda v: A.fill(i), 0, X)"),
         body("np.nan_to_num(A, copy=False)"),
         body("A[i] += A[i + 1]"),

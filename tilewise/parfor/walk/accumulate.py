@@ -2,15 +2,15 @@
 
 Out: the place, the operator, the rest.
 
-`s += x`, `d[k] = d.get(k, 0) + x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x`, the same with `A[k]`
-for `s`, and `s = s + x`.
+`s += x`, `d[k] = d.get(k, 0) + x`, `s = max(s, x, y)`, `s = np.minimum(x, s)`, `if x > s: s = x`, `s = s + x`, the same
+with `A[k]` or `o.s` for `s`, `A[:] = A + x`, and `np.add(A, x, out=A)`.
 Whether the place is used elsewhere in the loop is for the verdict to see.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from tilewise.parfor.walk.kept import text_of
 
@@ -22,7 +22,8 @@ AUGMENTED: dict[type[ast.operator], str] = {
     ast.BitAnd: "&",
     ast.BitXor: "^",
 }
-FUNCTIONS = {"max": "max", "min": "min", "maximum": "max", "minimum": "min", "fmax": "fmax", "fmin": "fmin"}
+UFUNCS = {"add": "+", "subtract": "+", "multiply": "*", "maximum": "max", "minimum": "min", "fmax": "fmax", "fmin": "fmin"}
+FUNCTIONS = {"max": "max", "min": "min", **UFUNCS}
 
 
 class Accumulation(NamedTuple):
@@ -35,12 +36,23 @@ class Accumulation(NamedTuple):
     whole: bool = False  # only for integers: with NaN the order of the iterations counts
     default: bool = False  # the target need not be there: `d.get(k, 0)`
     late: bool = False  # for others the later of two that cannot be compared stands: `min(x, target)`
+    into: bool = False  # the target is an array that is written to: `out=target`
 
 
 def _same(a: ast.expr, b: ast.expr) -> bool:
     if type(a) is not type(b):
         return False
     return a.id == b.id if isinstance(a, ast.Name) and isinstance(b, ast.Name) else text_of(a) == text_of(b)
+
+
+def _is_place(node: ast.expr, target: ast.expr) -> bool:
+    """Whether an expression is what a target stands for: also `A` for the target `A[:]`."""
+    return _same(node, target) or (_is_whole(target) and _same(node, target.value))
+
+
+def _is_whole(target: ast.expr) -> TypeGuard[ast.Subscript]:
+    """Whether a target is all of an array, `A[:]` or `A[...]`."""
+    return isinstance(target, ast.Subscript) and text_of(target.slice) in (":", "...")
 
 
 def _inside(target: ast.expr, where: ast.expr) -> bool:
@@ -65,7 +77,22 @@ def accumulation(node: ast.stmt) -> Accumulation | None:
         return _with_default(node.targets[0], node.value) or _assigned(node.targets[0], node.value)
     if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
         return _conditional(node)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return _into(node.value)
     return None
+
+
+def _into(call: ast.Call) -> Accumulation | None:
+    """`np.add(A, x, out=A)`, or with `A` as the third argument."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in UFUNCS:
+        return None
+    out = [k.value for k in call.keywords if k.arg == "out"] + call.args[2:]
+    if len(call.args) + len(call.keywords) != 3 or len(out) != 1 or len(call.args) < 2:
+        return None
+    if not isinstance(out[0], ast.Name | ast.Attribute):
+        return None
+    found = _called(out[0], ast.Call(call.func, call.args[:2], []))
+    return None if found is None else found._replace(into=True)
 
 
 def _with_default(target: ast.expr, value: ast.expr) -> Accumulation | None:
@@ -86,18 +113,12 @@ def _with_default(target: ast.expr, value: ast.expr) -> Accumulation | None:
 
 
 def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
-    if not isinstance(target, ast.Name | ast.Subscript):
+    if not isinstance(target, ast.Name | ast.Subscript | ast.Attribute):
         return None
-    if isinstance(value, ast.BinOp) and isinstance(target, ast.Name):
+    if isinstance(value, ast.BinOp) and (isinstance(target, ast.Name) or _is_whole(target)):
         return _chain(target, value)
-    if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords:
-        name = value.func.id if isinstance(value.func, ast.Name) else getattr(value.func, "attr", "")
-        rest = [a for a in value.args if not _same(a, target)]
-        if name in FUNCTIONS and len(rest) == 1 and not _inside(target, rest[0]):
-            swapped = name in ("max", "min") and not _same(value.args[0], target)
-            return Accumulation(
-                target, FUNCTIONS[name], rest, value.func, swapped, late=swapped and isinstance(value.func, ast.Name)
-            )
+    if isinstance(value, ast.Call):
+        return _called(target, value)
     if isinstance(value, ast.IfExp):
         op = _order(value.test, value.body, target) if _same(value.orelse, target) else None
         if op is not None:
@@ -109,6 +130,22 @@ def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
     return None
 
 
+def _called(target: ast.expr, value: ast.Call) -> Accumulation | None:
+    """`max(target, x, y)`, or a function of NumPy's with two arguments."""
+    name = value.func.id if isinstance(value.func, ast.Name) else getattr(value.func, "attr", "")
+    rest = [a for a in value.args if not _is_place(a, target)]
+    if name not in FUNCTIONS or value.keywords or not rest or len(value.args) != len(rest) + 1:
+        return None
+    if any(_inside(target, a) or isinstance(a, ast.Starred) for a in rest) or (name in UFUNCS and len(rest) != 1):
+        return None
+    last = not _is_place(value.args[0], target)
+    if last and name == "subtract":
+        return None
+    swapped = last and name in ("max", "min")
+    late = swapped and isinstance(value.func, ast.Name) and len(rest) == 1
+    return Accumulation(target, FUNCTIONS[name], rest, value.func, swapped, late=late)
+
+
 def _chain(target: ast.expr, value: ast.BinOp) -> Accumulation | None:
     """Sums and products in which the target stands once."""
     sums = isinstance(value.op, ast.Add | ast.Sub)
@@ -118,11 +155,14 @@ def _chain(target: ast.expr, value: ast.BinOp) -> Accumulation | None:
     operands: list[ast.expr] = []
     found = 0
 
+    def _holds(node: ast.expr) -> bool:
+        return any(isinstance(n, ast.expr) and _is_place(n, target) for n in ast.walk(node))
+
     def take(node: ast.expr, negative: bool) -> None:
         nonlocal found
-        if _same(node, target):
+        if _is_place(node, target):
             found += 1 if not negative else 100
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, family) and _inside(target, node):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, family) and _holds(node):
             take(node.left, negative)
             take(node.right, negative != isinstance(node.op, ast.Sub))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import contextlib
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +12,13 @@ import numpy as np
 
 from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, Undecided
-from tilewise.parfor.walk.accumulate import Accumulation, accumulation
+from tilewise.parfor.walk.accumulate import UFUNCS, Accumulation, accumulation
 from tilewise.parfor.walk.calls.call import Calls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
 from tilewise.parfor.walk.places.cells import kind_of_numbers
-from tilewise.parfor.walk.scope import classes_of, runs_when_read, runs_when_set
+from tilewise.parfor.walk.places.subscripts import Slice
+from tilewise.parfor.walk.own_code import classes_of, runs_when_read, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,
@@ -26,7 +28,6 @@ from tilewise.parfor.walk.values import (
 )
 
 NUMERIC = "buifc"
-ORDERING = ("maximum", "minimum", "fmax", "fmin")
 
 
 class Assign(Calls):
@@ -52,22 +53,31 @@ class Assign(Calls):
             left = self.look_up(node.target.id)
             right = self.use(self.ev(node.value))
             if not left.scalar and (left.view is not None or left.objs):
-                self.use(left)
-                self._write(left, right)
+                if not isinstance(node.op, ast.BitOr) or not self.put_all(left, node.value):
+                    self._write(self.use(left), right)
                 return
             self.bind(node.target, self.operate(node.op, self.use(left), right))
             return
         right = self.use(self.ev(node.value))
         if isinstance(node.target, ast.Subscript):
             base, parts = self.ev(node.target.value), self.parts_of(node.target.slice)
-            old = self.load(base, parts)
-            self.use(old)
-            if not old.scalar and old.view is None and (old.objs or old.anything):
+            old = self.use(self.load(base, parts))
+            if base.view is None and not old.scalar:
                 self._write(old, right)
-            self._put(base, parts, right)
+            if base.view is not None or not _stays(old):
+                self._put(base, parts, right)
         else:
-            self.use(self.ev(_loaded(node.target)))
-            self.bind(node.target, right)
+            old = self.use(self.ev(_loaded(node.target)))
+            if not old.scalar:
+                self._write(old, right)
+            if not _stays(old) or self._sets(node.target):
+                self.bind(node.target, right)
+
+    def _sets(self, target: ast.expr) -> bool:
+        """Whether assigning to an attribute runs code."""
+        if not isinstance(target, ast.Attribute):
+            return True
+        return any(runs_when_set(c, target.attr) for c in classes_of(self._quietly(target.value).objs))
 
     def bind(self, target: ast.expr, value: Val) -> None:
         """Assign to a target."""
@@ -129,24 +139,25 @@ class Assign(Calls):
             return
         if base.items is not None or base.scalar or self.own_subscripts(base):
             return  # an error at run time, or recorded
+        spread = self.elements_of([value]) if any(isinstance(p, Slice) for p in parts) else []
         for obj in base.objs:
-            if not obj.array:
-                obj.content |= objects(value)
-                obj.anything |= may_be_anything(value)
+            for part in (value, *spread) if not obj.array else ():
+                obj.content |= objects(part)
+                obj.anything |= may_be_anything(part)
         self.touch_cells(base, self.key_of(parts, base), write=True, op=op)
 
     def _write(self, target: Val, value: Val) -> None:
-        """Write to all that a value may be, in place."""
+        """Write to all that a value may be, in place: it takes in what another value is, or holds."""
         for obj in objects(target):
-            if not obj.array:
-                obj.content |= objects(value)
-                obj.anything |= may_be_anything(value)
+            for part in (value, *self.elements_of([value])) if not obj.array else ():
+                obj.content |= objects(part)
+                obj.anything |= may_be_anything(part)
         self.touch_value(target, write=True)
 
     def _accumulates(self, found: Accumulation) -> bool:
         """Record an accumulation; False if the statement is to be followed as any other."""
         target = found.target
-        if found.function is not None and not _orders(self._quietly(found.function).known):
+        if found.function is not None and not _combines(self._quietly(found.function).known):
             return False
         if found.whole and not all(self._is_whole(e) for e in (target, *found.operands)):
             if not found.late or not isinstance(target, ast.Name):
@@ -170,7 +181,15 @@ class Assign(Calls):
             return True
         held = self._found(base, parts, self.key_of(parts, base)) if base.objs else ANYTHING
         held = self._number_at(base, self.key_of(parts, base)) or held
-        if not held.scalar and isinstance(self.at, ast.AugAssign):  # what is in the cell may be changed in place
+        if (found.into and not (held.view is not None and _stays(held))) or (
+            isinstance(self.at, ast.Assign) and not held.scalar
+        ):
+            return False
+        if not held.scalar and (found.into or isinstance(self.at, ast.AugAssign)):  # it may be changed in place
+            if _stays(held):
+                self.touch_cells(base, self.key_of(parts, base), write=False)
+                self._combine(held, found.op, operands)
+                return True
             for value in operands:
                 self.use(held)
                 self._write(held, value)
@@ -209,13 +228,30 @@ class Assign(Calls):
         own = any(runs_when_set(c, target.attr) or runs_when_read(c, target.attr) for c in classes_of(base.objs))
         if not held or own or base.view is not None or base.anything or any(x is None for x in held):
             return False
-        if any(o.array or not o.key for o in base.objs) or kind_of_numbers(held) is None:
+        if any(o.array or not o.key for o in base.objs):
+            return False
+        if found.into or isinstance(self.at, ast.AugAssign):
+            value = self._quietly(target)
+            if _stays(value) and (value.view is not None or not found.into):
+                self.ev(_loaded(target))
+                self._combine(value, found.op, [self.use(self.ev(o)) for o in found.operands])
+                return True
+        if found.into or kind_of_numbers(held) is None:
             return False
         self.ev(target.value)
         op = found.op if all(_number(self.use(self.ev(o))) for o in found.operands) else None
         for write in (False, True):
             self.touch_cells(base, fixed_key(target.attr), write=write, op=op)
         return True
+
+    def _combine(self, held: Val, op: str, operands: Sequence[Val]) -> None:
+        """`held += x` for what is changed in place: a list takes in what operands hold, an array is accumulated."""
+        if held.view is not None or all(o.array for o in held.objs):
+            self.accumulate(held, op, operands)
+            return
+        self.use(held)
+        for value in operands:
+            self._write(held, value)
 
     @staticmethod
     def _number_at(base: Val, key: Expr) -> Val | None:
@@ -246,7 +282,9 @@ class Assign(Calls):
         scope = self.scope
         value = scope.names.get(name) or self._quiet(name)
         array = value.view is not None or (bool(value.objs) and all(o.array for o in value.objs))
-        if array and isinstance(self.at, ast.AugAssign):  # in place
+        if found.into and not array:
+            return False
+        if array and (found.into or isinstance(self.at, ast.AugAssign)):  # in place
             if value.carried & self.parallel:
                 return False
             operands = [self.use(self.ev(o)) for o in found.operands]
@@ -274,13 +312,25 @@ class Assign(Calls):
         self.touch_value(target, write=True, op=op)
 
 
-def _orders(function: Any) -> bool:
+def _combines(function: Any) -> bool:
     """Whether it is Python's `max` or `min`, or NumPy's or our own function of two arguments."""
     if function is max or function is min:
         return True
     name = getattr(function, "__name__", "")
     own = getattr(function, "__module__", None) or ""
-    return name in ORDERING and (function is getattr(np, name) or own.split(".")[0] == "tilewise")
+    return name in UFUNCS and (function is getattr(np, name) or own.split(".")[0] == "tilewise")
+
+
+def _stays(value: Val) -> bool:
+    """Whether operators in place surely leave the same object where it is: arrays and containers that were there."""
+    if value.view is not None:
+        return bool(value.view.obj.key)
+    own = (list, dict, set, collections.deque)
+    return (
+        bool(value.objs)
+        and not value.anything
+        and all(o.key and (o.array or any(type(o.value) is c for c in own)) for o in value.objs)
+    )
 
 
 def _number(value: Val) -> bool:

@@ -18,7 +18,7 @@ from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.exprs import Exprs
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
-from tilewise.parfor.walk.scope import classes_of, runs_when_read
+from tilewise.parfor.walk.own_code import classes_of, runs_when_read
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
@@ -61,7 +61,7 @@ class Attributes(Exprs):
             found = [getattr(v, "__dict__", {}).get(name) for v in base.known.values]
             if all(name in getattr(v, "__dict__", {}) for v in base.known.values):
                 self.touch_cells(base, fixed_key(name), write=False)
-                if all([self.memory.constant(o) for o in base.objs]):
+                if all([self.memory.constant(o, at=name) for o in base.objs]):
                     return self.element(found, base.known.at, name)
                 stored: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs))
                 total = Val(objs=stored, anything=any(o.anything for o in base.objs), scalar=not stored)
@@ -76,6 +76,10 @@ class Attributes(Exprs):
             return Val(scalar=True, kind=None if name in ("shape", "dtype") else "i")
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
+        if len(base.objs) == 1 and base.view is None and not base.anything:
+            (own,) = base.objs
+            if name in own.fields and name not in own.written_at and not own.written_elsewhere:
+                return own.fields[name]
         held: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs if o.key == 0))
         made_here = {o.cls for o in base.objs}
         if len(made_here) == 1 and None not in made_here:
@@ -134,7 +138,7 @@ class Attributes(Exprs):
         (obj,) = base.objs or (None,)
         if obj is not None and isinstance(own, dict) and name in own:
             self.touch_cells(base, fixed_key(name), write=False)
-            if self.memory.constant(obj):
+            if self.memory.constant(obj, at=name):
                 return self.value_of(own[name], f"{obj.name}.{name}")
             return join(
                 replace(self.value_of(own[name], f"{obj.name}.{name}"), known=Val().known, expr=None),
@@ -147,7 +151,7 @@ class Attributes(Exprs):
             return self.value_of(static, name)
         if isinstance(static, types.MemberDescriptorType) and obj is not None:
             self.touch_cells(base, fixed_key(name), write=False)
-            return self.value_of(getattr(known, name), name) if self.memory.constant(obj) else ANYTHING
+            return self.value_of(getattr(known, name), name) if self.memory.constant(obj, at=name) else ANYTHING
         if obj is not None and static is None and not callable(getattr(type(known), "__getattr__", None)):
             self.touch_cells(base, fixed_key(name), write=False)
             return Val(objs=frozenset(obj.content), anything=obj.anything)

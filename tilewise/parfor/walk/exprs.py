@@ -126,6 +126,7 @@ class Exprs(Iterations):
 
     def _formattedvalue(self, node: ast.FormattedValue) -> Val:
         value = self.use(self.ev(node.value))
+        self.use_held([value])
         form = _plain(node.format_spec)
         if node.format_spec is None:
             return self.text_of(str, [value])
@@ -179,7 +180,7 @@ class Exprs(Iterations):
         if isinstance(op, ast.MatMult) or not (left.scalar and right.scalar):
             kind = kind_of((left, right))
             if any(v.objs and not all(o.array for o in v.objs) for v in (left, right)) or left.items or right.items:
-                return self.made([left, right], array=False)
+                return self.made([left, right, *self.elements_of((left, right))], array=False)
             array = self.made([left, right], kind="f" if isinstance(op, ast.Div) and kind in ("i", "u", "b") else kind)
             if isinstance(op, ast.Add):
                 return shifted(left, right, array)
@@ -209,6 +210,11 @@ class Exprs(Iterations):
         return replace(NUMBER, kind="i" if kind == "b" else kind)
 
     def _compare(self, node: ast.Compare) -> Val:
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            key, table = self.use(self.ev(node.left)), self.ev(node.comparators[0])
+            if self.is_dict(table):  # one cell is looked at
+                self.touch_cells(table, self.key_of([key], table), write=False)
+                return TRUTH
         values = [self.use(self.ev(e)) for e in (node.left, *node.comparators)]
         if not all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             self.use_held(values)

@@ -88,7 +88,7 @@ class Iterations(Cells):
                 return Val(items=(INTEGER if first is None else of_expr(at + first), walk.element(at)))
 
             return Iteration(walk.extent, numbered)
-        if function in (list, tuple, sorted) and len(args) == 1:
+        if (function is list or function is tuple or function is sorted) and len(args) == 1:
             held = self._snapshot(args[0])
             if held is not None and (function is not sorted or {type(h) for h in held} in ({int}, {str}, {float})):
                 taken = sorted(held) if function is sorted else held

@@ -17,6 +17,7 @@ import numpy as np
 from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.own_code import has_operators
 from tilewise.parfor.walk.places.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.values import ANYTHING, NUMBER, Axis, Obj, Val, View, join, narrow_of, narrowed, of_expr
@@ -40,6 +41,9 @@ IMMUTABLE = (
     np.ufunc,
     type(np.bincount),  # NumPy's other functions
 )
+# Classes derived from these may have operators of their own.
+_VALUES = (int, float, complex, str, bytes, frozenset, tuple)
+_BUILT_IN = frozenset((bool, *_VALUES))
 MOST_ITEMS = 4096  # of a container that are looked at one by one
 
 
@@ -78,6 +82,8 @@ class Knowns(Recorder):
     def value_of(self, thing: Any, name: str) -> Val:
         """What is known of an object."""
         self.met(thing, name)
+        if type(thing) not in _BUILT_IN and isinstance(thing, _VALUES) and has_operators(type(thing)):
+            return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
         if isinstance(thing, bool | np.bool_):
             narrow = (0, 1) if isinstance(thing, np.bool_) else None
             return replace(of_expr(constant(int(thing)), "b"), known=thing, narrow=narrow)
@@ -129,7 +135,8 @@ class Knowns(Recorder):
             return self.value_of(values[at.const], name)
         if not len(values) or len(values) > LONGEST_TABLE:
             return ANYTHING
-        if all(isinstance(v, bool | int | np.integer | np.bool_) for v in values):
+        own = any(has_operators(t) for t in set(map(type, values)) - _BUILT_IN if issubclass(t, _VALUES))
+        if not own and all(isinstance(v, bool | int | np.integer | np.bool_) for v in values):
             try:
                 table = np.array([int(v) for v in values], dtype=np.int64)
             except OverflowError:
@@ -138,7 +145,7 @@ class Knowns(Recorder):
             types_held = {v.dtype for v in values if isinstance(v, np.generic)}
             ranges = [Val(narrow=narrow_of(t)) for t in types_held]
             return replace(of_expr(gather(table, [at]), kind), narrow=narrowed(ranges))
-        if all(isinstance(v, float | complex | int | np.number | str | bytes | type(None)) for v in values):
+        if not own and all(isinstance(v, float | complex | int | np.number | str | bytes | type(None)) for v in values):
             kinds = {np.asarray(v).dtype.kind for v in values}
             expr = gather(objects_table(values), [at])
             return Val(expr=expr, scalar=True, kind=kinds.pop() if len(kinds) == 1 else None)
@@ -153,7 +160,7 @@ class Knowns(Recorder):
                 else NUMBER
             )
         parts = [self.value_of(v, name) for v in values]
-        if all(isinstance(v, tuple) for v in values) and len({len(v) for v in values}) == 1:
+        if not own and all(isinstance(v, tuple) for v in values) and len({len(v) for v in values}) == 1:
             columns = zip(*values, strict=True)
             return Val(items=tuple(self.element(column, at, name) for column in columns))
         if all(p.view is not None for p in parts):

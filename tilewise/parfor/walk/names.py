@@ -83,7 +83,7 @@ def generator_name(call: ast.Call) -> str | None:
 def anew(value: Val) -> Val:
     """A value that is not what it was at entry."""
     return (
-        replace(value, known=Val().known, expr=None, items=None, function=None, method=None, group=None)
+        replace(value, known=Val().known, expr=None, items=None, function=None, method=None, group=None, wraps=None)
         if value.view is None
         else replace(value, known=Val().known, group=None)
     )

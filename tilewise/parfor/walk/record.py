@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tilewise.kernel.dependence.access import Access
 from tilewise.kernel.dependence.expr import Expr, Index, Undecided, choose, computed, constant, gather, scale, var
 from tilewise.parfor.walk.kept import replace, text_of
@@ -65,6 +67,17 @@ def unknown() -> Expr:
 def is_unknown(expr: Expr) -> bool:
     """Whether nothing is known of a subscript."""
     return not expr.integer and not expr.evaluates()
+
+
+def fixed_text(expr: Expr) -> str | None:
+    """The text that a key is, or the name of an attribute; None for other keys."""
+    if expr.indices or expr.integer:
+        return None
+    try:
+        found = np.asarray(expr.at({}))[()]
+    except Undecided:
+        return None
+    return found if type(found) is str else None
 
 
 def endless() -> Expr:
@@ -161,9 +174,12 @@ class Recorder:
         """Record one access, unless it is private to the iterations of all parallel loops around it."""
         if write:
             resized = key == "cells" and is_unknown(subscripts[-1])
+            at = fixed_text(subscripts[-1]) if key == "cells" else None
             for obj in objs:
                 obj.written = True
                 obj.resized |= resized
+                obj.written_elsewhere |= at is None
+                obj.written_at |= {at} if at is not None else set()
         if self.silent or not self.parallel or self._private(objs):
             return
         loops = [*self.loops, *more]

@@ -1,14 +1,11 @@
-"""Names, guards, code of classes that runs unasked: what the whole walk needs. In: values. Out: `Scope`, `Walk`."""
+"""Names, guards: what the whole walk needs. In: values. Out: `Scope`, `Walk`."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import contextlib
-import functools
-import inspect
-import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,7 @@ from tilewise.kernel.dependence.expr import (
     truth,
 )
 from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key, objects_of
+from tilewise.parfor.walk.own_code import classes_of, compares_contents, has_operators
 from tilewise.parfor.walk.values import (
     ANYTHING,
     TEXT,
@@ -32,60 +30,6 @@ from tilewise.parfor.walk.values import (
 )
 
 MOST_REACHED = 1000  # objects
-
-
-_OPERATORS = (
-    "add radd iadd sub rsub isub mul rmul imul matmul truediv floordiv mod pow lshift rshift and or xor neg pos invert "
-    "abs eq ne lt le gt ge bool len iter next contains getitem setitem delitem enter exit str repr format hash int "
-    "float index array array_ufunc array_function reversed round"
-).split()
-
-
-def _has(cls: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(cls, name, None), types.FunctionType)
-
-
-@functools.cache
-def has_operators(cls: type) -> bool:
-    """Whether a class has operators that are written in Python."""
-    return any(_has(cls, f"__{o}__") for o in _OPERATORS)
-
-
-@functools.cache
-def runs_when_read(cls: type, name: str) -> bool:
-    """Whether reading an attribute of an instance, one that is not in its dict, runs code.
-
-    >>> class A:
-    ...     half = property(lambda self: 0.5)
-    >>> runs_when_read(A, "half"), runs_when_read(A, "other")
-    (True, False)
-    """
-    if _has(cls, "__getattribute__"):
-        return True
-    static = inspect.getattr_static(cls, name, None)
-    if static is None:
-        return _has(cls, "__getattr__")
-    if isinstance(static, types.FunctionType | staticmethod | classmethod | type):
-        return False
-    return isinstance(static, property) or (_has(type(static), "__get__") and type(static).__module__ != "enum")
-
-
-@functools.cache
-def runs_when_set(cls: type, name: str) -> bool:
-    """Whether assigning to an attribute runs code."""
-    static = inspect.getattr_static(cls, name, None)
-    return _has(cls, "__setattr__") or isinstance(static, property) or _has(type(static), "__set__")
-
-
-@functools.cache
-def may_run(cls: type) -> bool:
-    """Whether reading some attribute runs code."""
-    return any(runs_when_read(cls, name) for c in cls.__mro__ for name in (*vars(c), "__no_such_name__"))
-
-
-def classes_of(objs: Iterable[Obj]) -> set[Any]:
-    """The classes of objects, where they are known."""
-    return {o.cls or type(o.value) for o in objs if not o.array and (o.cls is not None or o.key)}
 
 
 class Scope:
@@ -148,11 +92,25 @@ class Walk(Knowns):
         return value
 
     def use_held(self, values: Sequence[Val]) -> None:
-        """Operators of what values hold may run: where lists are sorted, compared or searched."""
-        if not all(v.scalar or v.view is not None for v in values):
-            for cls in classes_of(self.reachable(values).objs):
-                if has_operators(cls):
-                    self.hazard(cls.__name__, "call", "what the operators of this class do is not known")
+        """What values hold is read, and its operators may run: where lists are sorted, compared, searched or printed."""
+        for value in values:
+            if value.scalar or value.view is not None or (value.objs and all(o.array for o in value.objs)):
+                continue
+            queue = [self.contents(value)]
+            seen: set[Obj] = set()
+            while queue and len(seen) < MOST_REACHED:
+                held = queue.pop()
+                self.use(held)
+                for obj in objects(held) - seen:
+                    if not obj.array and compares_contents(obj):
+                        queue.append(self.contents(Val(objs=frozenset((obj,)))))
+                seen |= objects(held)
+            if queue:
+                self.use(ANYTHING)
+
+    def contents(self, value: Val) -> Val:
+        """Anything that may be found in a value."""
+        raise NotImplementedError
 
     def reachable(self, values: Sequence[Val]) -> Val:
         """Anything that can be got from values: what they are, and what they hold."""

@@ -47,7 +47,9 @@ class Branches(Assign):
         pass
 
     def _do_expr(self, node: ast.Expr) -> None:
-        self.ev(node.value)
+        found = accumulation(node)
+        if found is None or not self._accumulates(found):
+            self.ev(node.value)
 
     def _do_import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -177,7 +179,9 @@ class Branches(Assign):
         for item in node.items:
             value = self.ev(item.context_expr)
             call = item.context_expr
-            made_here = isinstance(call, ast.Call) and self.ev(call.func).known in library.EFFECT_FREE_CONTEXTS
+            made_here = isinstance(call, ast.Call) and library.one_of(
+                self.ev(call.func).known, library.EFFECT_FREE_CONTEXTS
+            )
             if not made_here:
                 self.use(value)
                 self.hazard(ast.unparse(call), "call", "what the context does is not known")

@@ -18,6 +18,7 @@ from tilewise.kernel.dependence.expr import Expr, Index, constant
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.mapped import FileBytes
 
+MOST_FUNCTIONS = 8  # of which a value may be one
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "NOTHING"})()
 
 
@@ -37,6 +38,9 @@ class Obj:
     content: set[Obj] = field(default_factory=set)  # what it may hold, beyond what it holds at entry
     anything: bool = False  # it may hold any object
     read_as_data: bool = False  # its values at entry may be used as constants
+    read_at: set[str] = field(default_factory=set)  # the same for single attributes, and cells with texts as keys
+    written_at: set[str] = field(default_factory=set)  # those that are written
+    written_elsewhere: bool = False
     evaluated: bool = False  # they were
     written: bool = False
     resized: bool = False  # by a write to cells that are not known
@@ -47,6 +51,7 @@ class Obj:
     value: Any = None  # what is known at entry, but for arrays
     mapped: FileBytes | None = None  # of an array in a mapped file, which may be mapped twice
     function: Function | None = None  # what it is, if it is a function that the loop defines
+    fields: dict[str, Val] = field(default_factory=dict)  # attributes of an instance made in the loop, as they were
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +103,20 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Wrapped:
+    """A function made of others: "partial" with arguments, "elements" of arrays, or "either" of several."""
+
+    how: str
+    functions: tuple[Val, ...]
+    args: tuple[Val, ...] = ()
+    named: tuple[tuple[str, Val], ...] = ()
+
+    def parts(self) -> tuple[Val, ...]:
+        """All that can be reached by calling it."""
+        return (*self.functions, *self.args, *(value for _, value in self.named))
+
+
+@dataclass(frozen=True)
 class Val:
     """A value. Nothing given: an object of which nothing is known but that no shared memory can be reached from it."""
 
@@ -117,6 +136,7 @@ class Val:
     carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
     group: Group | None = None  # the rows that a mask or an array of positions stands for
     lazy: Function | None = None  # what runs when it is iterated: of a generator expression, or a `map`
+    wraps: Wrapped | None = None
 
     @property
     def is_known(self) -> bool:
@@ -188,14 +208,15 @@ def objects(value: Val) -> frozenset[Obj]:
     found |= {f.obj for f in (value.function, value.lazy) if f is not None and f.obj is not None}
     if value.method is not None:
         found |= objects(value.method[0])
-    for item in value.items or ():
+    for item in (*(value.items or ()), *(value.wraps.parts() if value.wraps is not None else ())):
         found |= objects(item)
     return frozenset(found)
 
 
 def may_be_anything(value: Val) -> bool:
     """Whether any object can be reached."""
-    return value.anything or any(map(may_be_anything, value.items or ()))
+    inner = (*(value.items or ()), *(value.wraps.parts() if value.wraps is not None else ()))
+    return value.anything or any(map(may_be_anything, inner))
 
 
 def same(a: Val, b: Val) -> bool:
@@ -215,7 +236,20 @@ def _called(value: Val) -> bool:
     """Whether it is a function, which may reach any object."""
     if value.function is not None or (value.method is not None and value.method[1] != "slice"):
         return True
-    return value.is_known and callable(value.known) and not isinstance(value.known, type)
+    return value.wraps is not None or value.is_known and callable(value.known) and not isinstance(value.known, type)
+
+
+def _either(a: Val, b: Val) -> Wrapped | None:
+    """One of some functions, where both values surely are functions."""
+    found: list[Val] = []
+    for value in (a, b):
+        value = replace(value, carried=frozenset())
+        several = value.wraps.functions if value.wraps is not None and value.wraps.how == "either" else (value,)
+        plain = value.function is not None or value.wraps is not None or (value.is_known and _called(value))
+        if not plain or value.objs or value.anything or value.items is not None:
+            return None
+        found += [v for v in several if not any(same(v, f) for f in found)]
+    return Wrapped("either", tuple(found)) if len(found) <= MOST_FUNCTIONS else None
 
 
 def join(a: Val | None, b: Val | None) -> Val:
@@ -228,6 +262,9 @@ def join(a: Val | None, b: Val | None) -> Val:
     if same(replace(a, carried=carried), replace(b, carried=carried)):
         return replace(a, carried=carried)
     kind = a.kind if a.kind == b.kind else None
+    either = _either(a, b)
+    if either is not None:
+        return Val(wraps=either, scalar=True, carried=carried)
     return Val(
         objs=objects(a) | objects(b),
         anything=may_be_anything(a) or may_be_anything(b) or _called(a) or _called(b),

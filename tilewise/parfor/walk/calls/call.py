@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import copy
 import functools
 import inspect
 import types
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.parfor.walk.calls import library
+from tilewise.parfor.walk.calls.copies import Copies
 from tilewise.parfor.walk.calls.library_calls import bound_to
-from tilewise.parfor.walk.calls.random_calls import RandomCalls
 from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.knowns import Alike
 from tilewise.parfor.walk.record import unknown
@@ -25,6 +26,7 @@ from tilewise.parfor.walk.values import (
     INTEGER,
     NUMBER,
     Val,
+    Wrapped,
     join,
     may_be_anything,
     objects,
@@ -49,7 +51,7 @@ PLAIN_SCALARS = (
 CONTAINERS = (list, dict, set, tuple, frozenset, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
-class Calls(RandomCalls):
+class Calls(Copies):
     """Follows calls."""
 
     def _call(self, node: ast.Call) -> Val:
@@ -57,6 +59,10 @@ class Calls(RandomCalls):
 
     def call(self, node: ast.Call) -> Val:
         """Follow a call."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "update" and len(node.args) == 1:
+            table = self.ev(node.func.value)
+            if not node.keywords and self.put_all(table, node.args[0]):
+                return Val(known=None, scalar=True)
         function = self.ev(node.func)
         args = [self.ev(a) for a in node.args]
         named = {k.arg or "**": self.ev(k.value) for k in node.keywords}
@@ -77,9 +83,17 @@ class Calls(RandomCalls):
             if spread and not function.method[0].scalar:
                 return self._opaque([self.reachable([function.method[0], *args]), *args], named, text)
             return self._method(*function.method, args, named, text)
+        if function.wraps is not None:
+            return self._wrapped(function.wraps, args, named, text, spread)
         if not function.is_known:
             return self._opaque(args, named, text)
         known = function.known
+        if known is functools.partial and args and not spread:
+            return Val(wraps=Wrapped("partial", (args[0],), tuple(args[1:]), tuple(named.items())), scalar=True)
+        if (known is np.vectorize or known is np.frompyfunc) and args and not spread:
+            return Val(wraps=Wrapped("elements", (args[0],)), scalar=True)
+        if (known is copy.copy or known is copy.deepcopy) and len(args) == 1 and not named and not spread:
+            return self.copied(args[0], known is copy.deepcopy, text)
         if known is functools.reduce:
             if not args or (not args[0].is_known and args[0].function is None):
                 return self._opaque([self.reachable(args), *args], named, text)
@@ -89,7 +103,7 @@ class Calls(RandomCalls):
             more = {key: self.value_of(value, key) for key, value in known.keywords.items()}
             return self.apply(self.value_of(known.func, text), [*given, *args], {**more, **named}, text)
         if isinstance(known, np.vectorize):
-            return self._with_function([self.value_of(known.pyfunc, text), *args], named, text)
+            return self._with_function([self.value_of(known.pyfunc, text), *args], named, "vectorize")
         if any(v.method is not None and v.method[1] != "slice" for v in (*args, *named.values())):
             return self._opaque(args, named, text)  # a method that may be called
         if library.makes_generator(known):
@@ -118,6 +132,21 @@ class Calls(RandomCalls):
             return self._pure(known, args, named)
         found = None if spread else self.follow(known, args, named)
         return found if found is not None else self._opaque(args, named, text)
+
+    def _wrapped(self, made: Wrapped, args: list[Val], named: dict[str, Val], text: str, spread: bool) -> Val:
+        """A call of a function that is made of others."""
+        if spread:
+            return self._opaque([self.reachable([*made.parts(), *args]), *args], named, text)
+        if made.how == "partial":
+            return self.apply(made.functions[0], [*made.args, *args], {**dict(made.named), **named}, text)
+        if made.how == "elements":
+            return self._with_function([*made.functions, *args], named, "vectorize")
+        total: Val | None = None
+        self.unsure += 1
+        for one in made.functions:
+            total = join(total, self.apply(one, list(args), dict(named), text))
+        self.unsure -= 1
+        return total or Val()
 
     def _method(self, base: Val, name: str, args: list[Val], named: dict[str, Val], text: str) -> Val:
         if library.all_random(base):
@@ -150,51 +179,6 @@ class Calls(RandomCalls):
         if not base.objs and base.items is None:
             return self._opaque([base, *args], named, text) if base.anything else Val()
         return self._container_method(base, name, args, named, text)
-
-    def _container_method(self, base: Val, name: str, args: list[Val], named: dict[str, Val], text: str) -> Val:
-        for value in (*args, *named.values()):
-            self.use(value)
-        if named and any(v.function is not None or callable(v.known) for v in named.values()):
-            self._with_function([base, *args], named, text)
-        in_place = library.writes_in_place(name)
-        writes = in_place or name in library.LIST_WRITES | library.DICT_WRITES | library.SET_WRITES
-        if name not in ("append", "extend", "insert", "clear", "copy", "get", "values", "pop", "__len__"):
-            self.use_held([base, *args])
-        private = base.objs and all(o.key == 0 for o in base.objs) and not base.anything
-        if not writes and name not in library.CONTAINER_READS and not private:
-            return self._opaque([base, *args], named, text)
-        kind: dict[Any, frozenset[str]] = {
-            dict: library.DICT_WRITES,
-            list: library.LIST_WRITES,
-            set: library.SET_WRITES,
-        }
-        if base.is_known and type(base.known) in kind:
-            writes = in_place or name in kind[type(base.known)]
-        elif not base.is_known:
-            writes = writes or name not in library.CONTAINER_READS
-        if name == "get" and args and not named:
-            key = self.key_of([args[0]], base)
-            self.touch_cells(base, key, write=False)
-            return join(self._found(base, [], key), args[1] if len(args) > 1 else Val(known=None, scalar=True))
-        for obj in base.objs:
-            if writes and name != "sort":
-                for value in (*args, *named.values()):
-                    value = replace(value, lazy=None) if name in library.CONSUMING else value
-                    obj.content |= objects(value)
-                    obj.anything |= may_be_anything(value)
-            for write in (True, False)[not writes :]:
-                if base.ident is not None and not obj.array:
-                    self.touch_cells(base, unknown(), write=write)
-                else:
-                    self.touch_object(obj, write=write)
-        if base.anything and writes:
-            self.touch_value(ANYTHING, write=True)
-        held = self.contents(base)
-        if name in ("copy", "keys", "values", "items", "union", "intersection", "difference", "symmetric_difference"):
-            return self.made([held, *args], array=False)
-        if name in ("index", "count"):
-            return INTEGER
-        return join(held, args[1] if name == "setdefault" and len(args) > 1 else held)
 
     def _array_method(self, base: Val, name: str, args: list[Val], named: dict[str, Val]) -> Val:
         for value in args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import textwrap
@@ -11,12 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewise.parfor.walk.attributes import Attributes
+from tilewise.parfor.walk.own_code import generated
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.values import (
     ANYTHING,
     NUMBER,
     Function,
     Val,
+    may_be_anything,
     objects,
 )
 from tilewise.python.functions.same_source import is_source
@@ -99,11 +102,36 @@ class Functions(Attributes):
         new = self.made([*args, *named.values()], array=False, name=cls.__name__)
         for obj in new.objs:
             obj.cls = cls
+        if isinstance(start, types.FunctionType) and generated(cls, start):
+            return self._filled(new, cls, args, named)
         if start is inspect.getattr_static(object, "__init__"):
             return new
         if not isinstance(start, types.FunctionType):
             return None
         return new if self.follow(start, [new, *args], named) is not None else None
+
+    def _filled(self, new: Val, cls: Any, args: Sequence[Val], named: dict[str, Val]) -> Val | None:
+        """An instance of a data class: its fields are what it is given, or their defaults."""
+        (obj,) = new.objs
+        positions = [f.name for f in dataclasses.fields(cls) if f.init and not f.kw_only]
+        given = {**dict(zip(positions, args, strict=False)), **named}
+        if len(args) > len(positions) or any(isinstance(t, str) and "InitVar" in t for t in _annotations(cls)):
+            return None
+        for field in dataclasses.fields(cls):
+            if field.name not in given and field.default_factory is not dataclasses.MISSING:
+                given[field.name] = self.apply(self.value_of(field.default_factory, field.name), [], {}, field.name)
+            elif field.name not in given and field.default is not dataclasses.MISSING:
+                given[field.name] = self.value_of(field.default, field.name)
+        for value in given.values():
+            obj.content |= objects(value)
+            obj.anything |= may_be_anything(value)
+        obj.fields = given
+        after = inspect.getattr_static(cls, "__post_init__", None)
+        return new if after is None or self.follow(after, [new], {}) is not None else None
+
+    def apply(self, function: Val, args: list[Val], named: dict[str, Val], text: str, spread: bool = False) -> Val:
+        """The result of a call."""
+        raise NotImplementedError
 
     def enter(self, function: Function, args: Sequence[Val], named: dict[str, Val]) -> Val:
         """Follow the body of a function with its arguments."""
@@ -167,6 +195,12 @@ class Functions(Attributes):
                 obj.maybe_written = True
         self.hazard(text, "call", "what the function does is not known")
         return ANYTHING
+
+
+def _annotations(cls: type) -> list[Any]:
+    """What the fields of a data class are declared as, those that are only given to `__post_init__` included."""
+    declared = (getattr(c, "__annotations__", {}).values() for c in cls.__mro__)
+    return [t if isinstance(t, str) else type(t).__name__ for types_of in declared for t in types_of]
 
 
 def _shared(value: Val) -> Val:

@@ -12,6 +12,7 @@ import math
 import operator
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ FUNCTION_AT = {
     **dict.fromkeys("map filter filterfalse starmap takewhile dropwhile".split(), 0),
     **dict.fromkeys("accumulate groupby".split(), 1),
 }
+# Those that call it with elements of the others.
+ELEMENTWISE = frozenset("map filter filterfalse takewhile dropwhile sorted min max sort any all".split())
 # Those that do not call what they are given.
 LOOKING = frozenset("isinstance issubclass type id callable hasattr hash repr str bool".split())
 # Those that do nothing with what their arguments hold.
@@ -125,11 +128,15 @@ OUT_AT = {"random": 2, "standard_normal": 2, "standard_exponential": 3, "standar
 GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
 
 
+def one_of(value: Any, known: Iterable[Any]) -> bool:
+    """Whether it is one of some objects: not one that says it is equal to one of them."""
+    return any(value is one for one in known)
+
+
 def makes_generator(function: Any) -> bool:
     """Whether it makes a generator of its own."""
-    return function in (np.random.default_rng, np.random.Generator, np.random.RandomState, np.random.SeedSequence) or (
-        isinstance(function, type) and issubclass(function, np.random.BitGenerator)
-    )
+    makers = (np.random.default_rng, np.random.Generator, np.random.RandomState, np.random.SeedSequence)
+    return one_of(function, makers) or (isinstance(function, type) and issubclass(function, np.random.BitGenerator))
 
 
 def is_generator(value: Any) -> bool:

@@ -25,7 +25,7 @@ from tilewise.parfor.walk.places.groups import counted, positions_of
 from tilewise.parfor.walk.places.subscripts import (
     length_of,
 )
-from tilewise.parfor.walk.scope import classes_of, may_run
+from tilewise.parfor.walk.own_code import classes_of, may_run
 from tilewise.parfor.walk.values import (
     ANYTHING,
     FLOAT,
@@ -41,6 +41,7 @@ from tilewise.parfor.walk.values import (
     kind_of,
     narrow_of,
     narrowed,
+    objects,
     of_expr,
 )
 
@@ -56,10 +57,6 @@ ACCUMULATING: dict[np.ufunc, str] = {
 
 class LibraryCalls(Functions):
     """Follows calls of library functions."""
-
-    def apply(self, function: Val, args: list[Val], named: dict[str, Val], text: str, spread: bool = False) -> Val:
-        """The result of a call."""
-        raise NotImplementedError
 
     def accumulate(self, target: Val, op: str | None, operands: Sequence[Val]) -> None:
         """Record that all of a region is combined with operands."""
@@ -125,6 +122,7 @@ class LibraryCalls(Functions):
         for value in (*args, *named.values()):
             if not (name in library.VIEWS and value is (args[0] if args else None)):
                 self.use(value)
+            self.use_held([value])  # lists of lists are made into arrays
         if (name in library.WRITES_FIRST or (name == "nan_to_num" and "copy" in named)) and args:
             self.touch_value(args[0], write=True)
             return Val(known=None, scalar=True)
@@ -203,28 +201,44 @@ class LibraryCalls(Functions):
 
     def _with_function(self, args: list[Val], named: dict[str, Val], text: str) -> Val:
         """A function that calls another one, with parts of the other arguments."""
-        rest = [a for a in (*args, *named.values()) if not callable(a.known) and a.function is None]
+        given = (*args, *named.values())
+        rest = [a for a in given if not callable(a.known) and a.function is None and a.wraps is None]
         for value in rest:
             self.use(value)
-        total = self.reachable(rest)
-        results = [total]
+        total = self.reachable(self.elements_of(rest) if text in library.ELEMENTWISE else rest)
+        if text in library.ELEMENTWISE:
+            total = self.reachable([total, *(v for v in rest if v.view is not None or any(o.array for o in v.objs))])
+        name = text.rsplit(".", 1)[-1]
+        most = 1 + max(0, len(args) - 3) if name == "apply_along_axis" else 2
+        results: list[Val] = []
         later: Function | None = None
-        for value in (
-            a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))
-        ):
-            if self.calls_unknown(value, 2):
+        for value in (a for a in given if a.function is not None or a.wraps is not None or callable(a.known)):
+            if value.wraps is None and self.calls_unknown(value, most):
                 return self._opaque([total, *args], named, text)
             if value.is_known and (library.is_pure(value.known) or library.is_numpy(value.known)):
                 continue
-            node = value.function.node if value.function is not None else None
-            if node is None and isinstance(value.known, types.FunctionType):
-                node = source_of(value.known)
-            if node is None:
-                return self._opaque(args, named, text)
-            count = len([*node.args.posonlyargs, *node.args.args])
-            results.append(self.apply(value, [total] * count, {}, text))
+            counts = {self._arity(value)} if value.wraps is None or self._arity(value) is not None else {1, len(rest)}
+            for count in counts:
+                if count is None:
+                    return self._opaque(args, named, text)
+                results.append(self.apply(value, [total] * count, {}, text))
             later = value.function if text not in library.CONSUMING else later
+        if name in ("apply_along_axis", "vectorize") and all(map(_copied_into_arrays, results)):
+            return self.made([])
+        results.append(total)
         return replace(join(self.made(results, array=False), self.reachable(results)), lazy=later)
+
+    @staticmethod
+    def _arity(value: Val) -> int | None:
+        """How many positional arguments a function is to be given; None if that is not known."""
+        given = 0
+        while value.wraps is not None and value.wraps.how == "partial":
+            given += len(value.wraps.args) + len(value.wraps.named)
+            value = value.wraps.functions[0]
+        node = value.function.node if value.function is not None else None
+        if node is None and isinstance(value.known, types.FunctionType):
+            node = source_of(value.known)
+        return None if node is None else max(0, len([*node.args.posonlyargs, *node.args.args]) - given)
 
     def _unravelled(self, at: Val, shape: Val) -> Val | None:
         """The digits of a position in an array of a known shape, from the last one on."""
@@ -266,7 +280,7 @@ class LibraryCalls(Functions):
                 return of_expr(found)
         called = [named[key] for key in ("key", "func") if key in named]
         called += args[library.FUNCTION_AT[name] :][:1] if name in library.FUNCTION_AT else []
-        if any(not a.is_known and a.function is None for a in called):
+        if any(not a.is_known and a.function is None and a.wraps is None for a in called):
             return self._opaque([self.reachable(args), *args], named, name)
         if name not in library.LOOKING and any(
             self.calls_unknown(a, 2 if name in ("reduce", "accumulate") else 9 if name == "starmap" else len(args) - 1)
@@ -336,7 +350,11 @@ class LibraryCalls(Functions):
             return self.made([*held, *args, *named.values()], array=False)
         if name in ("sum", "abs", "pow", "round") and args:
             kind = args[0].kind if name in ("sum", "abs") else None
-            return replace(NUMBER, kind=kind) if all(a.scalar for a in args) else self.made([], kind=kind)
+            if all(a.scalar for a in args):
+                return replace(NUMBER, kind=kind)
+            held = self.elements_of([*args, *self.elements_of(args)]) if name == "sum" else []
+            lists = [h for h in held if objects(h) or h.anything]  # a sum of lists holds what they hold
+            return self.made(lists, array=not lists, kind=kind)
         if name in library.FLOAT_RESULTS:
             return FLOAT
         if all(v.scalar for v in (*args, *named.values())) or library.module_of(function) in ("math", "cmath"):
@@ -368,7 +386,9 @@ def bound_to(function: Any, args: Sequence[Val], named: dict[str, Val]) -> dict[
 def _bounded(function: Any, args: Sequence[Val]) -> Val | None:
     """`np.clip`, `np.minimum` and `np.maximum` of integers that depend on indices only."""
     exprs = [a.expr for a in args if a.expr is not None and a.expr.integer and a.kind == "i"]
-    if len(exprs) != len(args) or len(args) != {np.clip: 3, np.minimum: 2, np.maximum: 2}.get(function):
+    if len(exprs) != len(args) or not library.one_of(function, (np.clip, np.minimum, np.maximum)):
+        return None
+    if len(args) != (3 if function is np.clip else 2):
         return None
     if function is np.clip:
         return replace(of_expr(least(greatest(exprs[0], exprs[1]), exprs[2])), narrow=narrowed(args))
@@ -391,6 +411,11 @@ def _result_kind(name: str, function: Any, args: Sequence[Val]) -> str | None:
     return None
 
 
+def _copied_into_arrays(value: Val) -> bool:
+    """Whether a result is a number or an array, whose elements are copied where it is put into an array."""
+    return value.scalar or value.view is not None or (bool(value.objs) and all(o.array for o in value.objs))
+
+
 def _is_function(value: Val) -> bool:
     """Whether it is a function of the user's."""
-    return value.function is not None or (value.is_known and isinstance(value.known, types.FunctionType))
+    return value.function is not None or value.wraps is not None or (value.is_known and isinstance(value.known, types.FunctionType))

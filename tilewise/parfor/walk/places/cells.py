@@ -12,19 +12,21 @@ import numpy as np
 
 from tilewise.kernel.dependence.expr import (
     Expr,
+    Undecided,
     computed,
     constant,
     scale,
 )
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
+from tilewise.parfor.walk.own_code import has_operators
 from tilewise.parfor.walk.places.subscripts import (
     Part,
     Slice,
     subscript_view,
     wrapped,
 )
-from tilewise.parfor.walk.record import unknown
+from tilewise.parfor.walk.record import fixed_text, unknown
 from tilewise.parfor.walk.scope import Walk
 from tilewise.parfor.walk.values import (
     ANYTHING,
@@ -160,10 +162,12 @@ class Cells(Walk):
     def key_of(self, parts: list[Part], base: Val) -> Expr:
         """The key of a cell of a list or dict."""
         if len(parts) != 1:
+            if _own_equality(base):
+                return unknown()
             items = [p for p in parts if isinstance(p, Val)]
             return (self.object_expr(Val(items=tuple(items))) if len(items) == len(parts) else None) or unknown()
         (part,) = parts
-        if isinstance(part, Slice):
+        if isinstance(part, Slice) or _own_equality(base):
             return unknown()
         found = self.object_expr(part)
         if found is None:
@@ -212,13 +216,14 @@ class Cells(Walk):
         if base.is_known and len(base.objs) == 1 and isinstance(base.known, list | dict):
             (obj,) = base.objs
             if type(base.known) in DICTS:
-                return self._default(base.known, obj)
-            if self.memory.constant(obj):
-                if isinstance(base.known, dict):
-                    return self._looked_up(base.known, key, obj.name)
-                if key.integer:
-                    return self.element(base.known, key, obj.name)
-            return self.held_by(obj, base.known, obj.name)
+                return self._default(base.known, obj, key)
+            if self.constant_at(obj, key):
+                return self._at_entry(base.known, key, obj)
+            return self._left_or_put(base.known, key, obj) or self.held_by(obj, base.known, obj.name)
+        if isinstance(base.known, Alike) and all(self.constant_at(obj, key) for obj in base.objs):
+            found = self._in_one_of(base.known, key, next(iter(base.objs)).name)
+            if found is not None:
+                return found
         total: Val | None = None
         for obj in base.objs:
             if obj.array:
@@ -230,15 +235,68 @@ class Cells(Walk):
             return ANYTHING
         return total or Val()
 
-    @staticmethod
-    def _default(known: Any, obj: Obj) -> Val:
+    def _default(self, known: Any, obj: Obj, key: Expr) -> Val:
         """What is in a cell of a dict that adds what is missing."""
         if isinstance(known, collections.Counter):
             return INTEGER
-        if known.default_factory not in (int, float) or obj.content or obj.anything:
+        factory = known.default_factory
+        if any(factory is made for made in (list, dict, set)):
+            obj.content |= self.made([], array=False, name=f"a {factory.__name__}").objs
+            return self._left_or_put(known, key, obj) or self.held_by(obj, known, obj.name)
+        if not (factory is int or factory is float) or obj.content or obj.anything:
             return ANYTHING
-        kind = kind_of_numbers([*known.values(), known.default_factory()])
+        kind = kind_of_numbers([*known.values(), factory()])
         return ANYTHING if kind is None else Val(scalar=True, kind=kind)
+
+    @staticmethod
+    def is_dict(value: Val) -> bool:
+        """Whether a value is surely a dict that was there before, or one of several."""
+        several = value.known.values if isinstance(value.known, Alike) else (value.known,)
+        return value.is_known and all(type(one) in (*PLAIN_DICTS, *DICTS) for one in several)
+
+    def elements_of(self, values: Iterable[Val]) -> list[Val]:
+        """What lists and other containers among values hold: it gets into those that are made of them."""
+        return [
+            self.contents(v)
+            for v in values
+            if v.view is None and not v.scalar and not (v.objs and all(o.array for o in v.objs))
+        ]
+
+    def constant_at(self, obj: Obj, key: Expr) -> bool:
+        """Whether what is in a cell before the loop may be used: with a text as its key, the other cells do not matter."""
+        return self.memory.constant(obj, at=fixed_text(key))
+
+    def _at_entry(self, known: Any, key: Expr, obj: Obj) -> Val:
+        """What is in a cell of a list or dict before the loop."""
+        if isinstance(known, dict):
+            return self._looked_up(known, key, obj.name)
+        return self.element(known, key, obj.name) if key.integer else self.held_by(obj, known, obj.name)
+
+    def _left_or_put(self, known: Any, key: Expr, obj: Obj) -> Val | None:
+        """What is in a cell that the loop writes to: what was there, or what this iteration has put there.
+
+        What another iteration has put there is a conflict over the cell. None where it is not known which object it is.
+        """
+        own = frozenset(obj.content)
+        if obj.anything or obj.resized or obj.maybe_written or (own and not self._private(own)):
+            return None
+        if not known:
+            return None
+        there = self._at_entry(known, key, obj)
+        if there.anything or not there.objs or there.view is not None or any(o.array for o in there.objs):
+            return None
+        ident = constant(next(iter(there.objs)).code) if len(there.objs) == 1 else there.ident
+        return None if ident is None else replace(there, known=Val().known, ident=ident, objs=there.objs | own)
+
+    def _in_one_of(self, several: Alike, key: Expr, name: str) -> Val | None:
+        """What is at one key of several lists or dicts, of which a value is one; None if it is not in all of them."""
+        if key.indices or not all(type(held) in (list, *PLAIN_DICTS) for held in several.values):
+            return None
+        with contextlib.suppress(Undecided, LookupError, TypeError):
+            at = np.asarray(key.at({}))[()]
+            at = at.item() if isinstance(at, np.integer) else at
+            return self.element([held[at] for held in several.values], several.at, name)
+        return None
 
     def _looked_up(self, known: dict[Any, Any], key: Expr, name: str) -> Val:
         if not key.indices:
@@ -288,6 +346,12 @@ class Cells(Walk):
             return base
         parts = list(at.items) if at.items is not None else [at]
         return self.region(base, parts)
+
+
+def _own_equality(base: Val) -> bool:
+    """Whether a dict has keys of classes that say themselves what they are equal to: any key may be one of them."""
+    several = base.known.values if isinstance(base.known, Alike) else (base.known,)
+    return any(has_operators(cls) for one in several if isinstance(one, dict) for cls in set(map(type, one)))
 
 
 def kind_of_numbers(values: Iterable[Any]) -> str | None:

@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 class Memory:
     """All objects that the walk has met.
 
-    `not_constant`: ids of objects whose values at entry must not be used, and ("length", id) of lists that grow.
+    `not_constant`: ids of objects whose values at entry must not be used, (id, key) of single cells, and
+    ("length", id) of lists that grow.
     """
 
     def __init__(self, not_constant: frozenset[Any] = frozenset()) -> None:
@@ -49,11 +50,14 @@ class Memory:
             self.known[id(value)] = self._new(name, frozenset(), key=id(value), value=value)
         return self.known[id(value)]
 
-    def constant(self, obj: Obj, at_once: bool = True) -> bool:
-        """Whether the values at entry may be used; that they were is noted (`at_once`: now)."""
-        if obj.key == 0 or obj.key in self.not_constant:
+    def constant(self, obj: Obj, at_once: bool = True, at: str | None = None) -> bool:
+        """Whether the values at entry may be used, or the one at a key; that they were is noted (`at_once`: now)."""
+        if obj.key == 0 or obj.key in self.not_constant or (obj.key, at) in self.not_constant:
             return False
-        obj.read_as_data = True
+        if at is None:
+            obj.read_as_data = True
+        else:
+            obj.read_at.add(at)
         obj.evaluated |= at_once
         return True
 
