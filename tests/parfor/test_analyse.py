@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
+from tests.parfor.rows.aliases import ALIAS_ROWS
 from tests.parfor.rows.calls import CONTAINERS, NUMPY, WRITES_BY_CALLS
+from tests.parfor.rows.cells import CELL_ROWS
+from tests.parfor.rows.forms import FORM_ROWS
 from tests.parfor.rows.groups import GROUP_ROWS
 from tests.parfor.rows.names import ITERATORS, LATER, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
 from tests.parfor.rows.own_code import GENERATORS, KEYS, OWN_CODE
@@ -35,6 +38,9 @@ GROUPS = {
     "code that is not called": OWN_CODE,
     "all kinds of accumulations": REDUCTION_ROWS,
     "told apart": APART_ROWS,
+    "cells, copies and attributes": CELL_ROWS,
+    "plain forms": FORM_ROWS,
+    "aliases": ALIAS_ROWS,
 }
 
 

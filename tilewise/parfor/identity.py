@@ -107,23 +107,25 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol=5)
         self.outer = outer
         self.arrays: dict[int, Array] = {}  # that the loop made, by address
+        self.views: dict[int, Array] = {}  # of arrays that were there before, by address: kept, so that it stays theirs
         self.data: set[int] = set()  # arrays whose elements are sent, whatever they show
 
     def persistent_id(self, obj: Any) -> Any:
         """The address of an object that was there before, and the place in it that a view shows; or an array's own."""
         if self.outer.get(id(obj), self) is obj:
-            return "object", id(obj), None
+            return "object", id(obj), None, 0
         if isinstance(obj, Changes):
             self.data |= {id(obj.values), id(obj.cells)}
         if not isinstance(obj, np.ndarray) or id(obj) in self.data:
             return None
         root = root_of(obj)
         if self.outer.get(id(root), self) is root and _shows(obj, root):
-            return "object", id(root), _place(obj, root)
+            self.views[id(obj)] = obj
+            return "object", id(root), _place(obj, root), id(obj)
         if type(obj) not in _ARRAYS or obj.dtype.hasobject:
             return None
         self.arrays[id(obj)] = obj
-        return "array", id(obj), None
+        return "array", id(obj), None, 0
 
     def made(self) -> dict[int, tuple[Array, Any]]:
         """Arrays that the loop made: what to send, and the place in it. Where several show one memory, all of it."""
@@ -142,12 +144,17 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, file: Any, outer: Objects, made: Objects) -> None:
         super().__init__(file)
         self.outer, self.made = outer, made
+        self.views: dict[int, Array] = {}
 
-    def persistent_load(self, pid: tuple[str, int, Any]) -> Any:
-        """The object itself, or a view of it."""
-        kind, key, place = pid
+    def persistent_load(self, pid: tuple[str, int, Any, int]) -> Any:
+        """The object itself, or a view of it: the same one wherever the worker had the same one."""
+        kind, key, place, view = pid
         found = self.outer[key] if kind == "object" else self.made[key]
-        return found if place is None else _view(found, place)
+        if place is None:
+            return found
+        if view not in self.views:
+            self.views[view] = _view(found, place)
+        return self.views[view]
 
 
 def packed(value: Any, outer: Objects) -> bytes:

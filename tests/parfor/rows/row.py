@@ -76,3 +76,17 @@ def body(*lines: str, over: str = "n", after: str = "") -> str:
     return (
         f"for i in parfor({over}):\n" + "\n".join("    " + x for line in lines for x in line.split("\n")) + "\n" + after
     )
+
+
+def lines(text: str, answer: bool, setup: str) -> list[Row]:
+    """A row per line: a body, with `\\n` for new lines; `{k in over}` before it, `## use(k)` after the loop."""
+    rows = []
+    for line in text.strip().split("\n"):
+        line, _, after = line.partition(" ## ")
+        target, over = "i", "n"
+        if line.startswith("{"):
+            head, _, line = line[1:].partition("} ")
+            target, _, over = head.rpartition(" in ") if " in " in head else ("i", "", head)
+        source = body(line.replace("\\n", "\n"), over=over, after=after).replace("for i in", f"for {target} in", 1)
+        rows.append(Row(source, (answer,), setup))
+    return rows

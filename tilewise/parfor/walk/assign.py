@@ -92,18 +92,21 @@ class Assign(Calls):
             self._put(self.ev(target.value), self.parts_of(target.slice), value)
         elif isinstance(target, ast.Attribute):
             self.use(value)
-            base = self.ev(target.value)
-            if base.view is not None or not (base.objs or base.anything):
-                self.hazard(ast.unparse(target), "attribute", "an attribute is assigned")
-                return
-            if any(runs_when_set(c, target.attr) for c in classes_of(base.objs)):
-                self.hazard(ast.unparse(target), "call", "what assigning to this attribute does is not known")
-            for obj in base.objs:
-                obj.content |= objects(value)
-                obj.anything |= may_be_anything(value)
-            self.touch_cells(base, fixed_key(target.attr), write=True)
+            self.set_attribute(self.ev(target.value), target.attr, value, ast.unparse(target))
         else:
             self.hazard(ast.unparse(target), "syntax", "this target is not followed")
+
+    def set_attribute(self, base: Val, name: str, value: Val, text: str) -> None:
+        """`base.name = value`."""
+        if base.view is not None or not (base.objs or base.anything):
+            self.hazard(text, "attribute", "an attribute is assigned")
+            return
+        if any(runs_when_set(c, name) for c in classes_of(base.objs)):
+            self.hazard(text, "call", "what assigning to this attribute does is not known")
+        for obj in base.objs:
+            obj.content |= objects(value)
+            obj.anything |= may_be_anything(value)
+        self.touch_cells(base, fixed_key(name), write=True)
 
     def _bind_name(self, name: str, value: Val) -> None:
         scope = self.scope

@@ -13,6 +13,7 @@ from tilewise.kernel.dependence.expr import (
     least,
     scale,
 )
+from tilewise.parfor.walk.evaluate import elements_of
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.places.cells import Cells
 from tilewise.parfor.walk.places.subscripts import (
@@ -25,9 +26,11 @@ from tilewise.parfor.walk.values import (
     INTEGER,
     Val,
     join,
+    objects,
     of_expr,
 )
 
+AS_THEY_GO = ("range", "enumerate", "zip", "reversed")  # what these go over is followed
 MOST_CHOICES = 16  # of a list that is written out
 
 
@@ -43,6 +46,9 @@ class Iterations(Cells):
 
     def iterate(self, node: ast.expr) -> Iteration:
         """A loop over an iterable. Its elements are read where `element` is called: inside of the loop."""
+        computed = self._computed(node)
+        if computed is not None:
+            return computed
         if isinstance(node, ast.List):
             node = ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -59,6 +65,21 @@ class Iterations(Cells):
             if held.is_known and isinstance(held.known, dict):
                 return self._over_dict(held, node.func.attr)
         return self.over(self.ev(node))
+
+    def _computed(self, node: ast.expr) -> Iteration | None:
+        """A loop over what can be computed now: nothing has been written yet to what an outermost loop goes over."""
+        if self.loops or not isinstance(node, ast.Call | ast.List | ast.Tuple):
+            return None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in AS_THEY_GO:
+            return None
+        read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        values = {name: self._quiet(name) for name in read}
+        if any(o.written or o.maybe_written for v in values.values() for o in objects(v)):
+            return None
+        found = elements_of(node, {name: value.known for name, value in values.items() if value.is_known})
+        if found is None:
+            return None
+        return Iteration(constant(len(found)), lambda at: self.element(found, at, "an element"))
 
     def _over_dict(self, held: Val, which: str) -> Iteration:
         (obj,) = held.objs

@@ -15,6 +15,7 @@ from tilewise.kernel.dependence.expr import (
 from tilewise.parfor.walk.accumulate import accumulation
 from tilewise.parfor.walk.assign import Assign
 from tilewise.parfor.walk.calls import library
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.names import Names, assigned, joined
 from tilewise.parfor.walk.values import (
     ANYTHING,
@@ -190,16 +191,21 @@ class Branches(Assign):
         return self.block(node.body)
 
     def _do_match(self, node: ast.Match) -> bool:
-        self.use(self.ev(node.subject))
+        subject = self.use(self.ev(node.subject))
+        self.use_held([subject])
+        part = subject if subject.scalar else join(subject, self.reachable([subject]))
         before = dict(self.scope.names)
         ends = [before]
         self.unsure += 1
         for case in node.cases:
             self.scope.names = dict(before)
-            for part in ast.walk(case.pattern):
-                name = getattr(part, "name", None) or getattr(part, "rest", None)
-                if isinstance(name, str):
-                    self._bind_name(name, ANYTHING)
+            if isinstance(case.pattern, ast.MatchSequence) and subject.items is not None:
+                self._match_items(case.pattern, subject.items)
+            else:
+                for inner in ast.walk(case.pattern):
+                    name = getattr(inner, "name", None) or getattr(inner, "rest", None)
+                    if isinstance(name, str):
+                        self._bind_name(name, Val(scalar=True) if part.scalar else replace(part, known=Val().known))
             if case.guard is not None:
                 self.use(self.ev(case.guard))
             if not self.block(case.body):
@@ -209,3 +215,16 @@ class Branches(Assign):
         for other in ends[1:]:
             self.scope.names = joined(self.scope.names, other)
         return False
+
+    def _match_items(self, pattern: ast.MatchSequence, items: Sequence[Val]) -> None:
+        """Names in a pattern of items that are known one by one."""
+        plain = len(pattern.patterns) == len(items)
+        for n, one in enumerate(pattern.patterns):
+            for inner in ast.walk(one):
+                name = getattr(inner, "name", None) or getattr(inner, "rest", None)
+                if isinstance(name, str):
+                    self._bind_name(name, items[n] if inner is one and plain and _captures(one) else ANYTHING)
+
+
+def _captures(pattern: ast.pattern) -> bool:
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None

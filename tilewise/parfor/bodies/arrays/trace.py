@@ -136,7 +136,7 @@ class Expression:
                 values = Values(Ranges({outer: ends}), kept)
                 arrays = [(values.of(w.node), w.array.dtype) for w in self.trace.writes]
                 sums = {n: [_total(values, *part) for part in s.parts] for n, s in self.sums.items()}
-                found.append((values.ranges, [np.asarray(a).astype(t, copy=False) for a, t in arrays]))
+                found.append((values.ranges, [_converted(np.asarray(a), t) for a, t in arrays]))
                 for name, parts in sums.items():
                     for part in parts:
                         totals[name] = totals[name] + np.asarray(part)[()]
@@ -144,6 +144,23 @@ class Expression:
             for write, array in zip(self.trace.writes, computed, strict=True):
                 write.run(array, ranges)
         return totals
+
+
+def _converted(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Values as elements of a result. Where one has no room there, the loop itself raises, warns or wraps."""
+    kind = array.dtype.kind
+    if kind == "c" and dtype.kind != "c":
+        raise NotArrays("complex numbers for an array of others")
+    if kind in "fiu" and dtype.kind in "iu" and array.size and not np.can_cast(array.dtype, dtype):
+        limits = np.iinfo(dtype)
+        if kind == "f":
+            wide = array.astype(np.float64, copy=False)
+            fits = (wide > float(limits.min) - 1.0) & (wide < float(limits.max) + 1.0)
+        else:
+            fits = (array >= limits.min) & (array <= limits.max)
+        if not fits.all():
+            raise NotArrays(f"numbers that {dtype} has no room for")
+    return array.astype(dtype, copy=False)
 
 
 def _total(values: Values, node: Node, axes: tuple[Axis, ...]) -> Any:

@@ -10,6 +10,7 @@ import collections
 import copy
 import functools
 import inspect
+import operator
 import types
 from typing import Any
 
@@ -91,7 +92,7 @@ class Calls(Copies):
         if known is functools.partial and args and not spread:
             return Val(wraps=Wrapped("partial", (args[0],), tuple(args[1:]), tuple(named.items())), scalar=True)
         if (known is np.vectorize or known is np.frompyfunc) and args and not spread:
-            return Val(wraps=Wrapped("elements", (args[0],)), scalar=True)
+            return Val(wraps=Wrapped("elements", (args[0],), (), tuple(named.items())), scalar=True)
         if (known is copy.copy or known is copy.deepcopy) and len(args) == 1 and not named and not spread:
             return self.copied(args[0], known is copy.deepcopy, text)
         if known is functools.reduce:
@@ -103,9 +104,16 @@ class Calls(Copies):
             more = {key: self.value_of(value, key) for key, value in known.keywords.items()}
             return self.apply(self.value_of(known.func, text), [*given, *args], {**more, **named}, text)
         if isinstance(known, np.vectorize):
-            return self._with_function([self.value_of(known.pyfunc, text), *args], named, "vectorize")
+            how = "vectorize" if known.signature is None else text
+            return self._with_function([self.value_of(known.pyfunc, text), *args], named, how)
+        if known is max or known is min or known is sorted:
+            named = self._without_look_up(named)
         if any(v.method is not None and v.method[1] != "slice" for v in (*args, *named.values())):
             return self._opaque(args, named, text)  # a method that may be called
+        if not spread and not named:
+            found = self._as_syntax(known, args)
+            if found is not None:
+                return found
         if library.makes_generator(known):
             return self._opaque(args, named, text) if spread else self.new_generator(known, args, named, text)
         if library.is_random(known):
@@ -140,13 +148,56 @@ class Calls(Copies):
         if made.how == "partial":
             return self.apply(made.functions[0], [*made.args, *args], {**dict(made.named), **named}, text)
         if made.how == "elements":
-            return self._with_function([*made.functions, *args], named, "vectorize")
+            alone = not any(key == "signature" for key, _ in made.named)
+            return self._with_function([*made.functions, *args], named, "vectorize" if alone else text)
         total: Val | None = None
         self.unsure += 1
         for one in made.functions:
             total = join(total, self.apply(one, list(args), dict(named), text))
         self.unsure -= 1
         return total or Val()
+
+    def _as_syntax(self, function: Any, args: list[Val]) -> Val | None:
+        """Functions that do what a subscript or an attribute does; None for others."""
+        none = Val(known=None, scalar=True)
+        if function is operator.getitem and len(args) == 2:
+            return self.load(args[0], self._parts(args[1]))
+        if function is operator.setitem and len(args) == 3:
+            self._put(args[0], self._parts(args[1]), self.use(args[2]))
+            return none
+        if function is np.put and len(args) == 3 and args[1].expr is not None and args[1].expr.integer:
+            array = args[0].known
+            if isinstance(array, np.ndarray) and array.flags.c_contiguous and args[0].view is not None:
+                self._put(self.value_of(array.reshape(-1), args[0].view.name), [args[1]], self.use(args[2]))
+                return none
+        if (function is getattr or function is setattr) and 2 <= len(args) <= 3 and type(args[1].known) is str:
+            if function is setattr and len(args) == 3:
+                self.set_attribute(args[0], args[1].known, self.use(args[2]), f"setattr({args[1].known!r})")
+                return none
+            found = self.attribute(args[0], args[1].known)
+            return found if len(args) == 2 else join(found, args[2])
+        if function is next and args and not args[0].anything and args[0].objs and self._private(args[0].objs):
+            self.use(args[0])
+            return self.contents(replace(args[0], lazy=None)) if len(args) == 1 else join(self.contents(args[0]), args[1])
+        return None
+
+    def _without_look_up(self, named: dict[str, Val]) -> dict[str, Val]:
+        """Arguments without `key=table.get`, or another method that looks something up: all of the table is read."""
+        base, name = named["key"].method or (Val(), "") if "key" in named else (Val(), "")
+        if name not in ("get", "__getitem__", "index", "count") or not (base.view is not None or self.is_dict(base)):
+            return named
+        self.use(base)
+        self.use_held([base])
+        return {key: value for key, value in named.items() if key != "key"}
+
+    def _parts(self, at: Val) -> list[Any]:
+        """A value as a subscript."""
+        self.use(at)
+        return list(at.items) if at.items is not None and len(at.items) != 1 else [at]
+
+    def set_attribute(self, base: Val, name: str, value: Val, text: str) -> None:
+        """`base.name = value`."""
+        raise NotImplementedError
 
     def _method(self, base: Val, name: str, args: list[Val], named: dict[str, Val], text: str) -> Val:
         if library.all_random(base):
@@ -190,6 +241,12 @@ class Calls(Copies):
             return self._opaque([base, *args], named, name)
         if name in library.ARRAY_UNKNOWN:
             return self._opaque([base, *args], named, name)
+        if name == "__setitem__" and len(args) == 2 and base.view is not None:
+            return self._as_syntax(operator.setitem, [base, *args]) or NUMBER
+        if name in ("item", "__getitem__") and args and not named and base.view is not None and not base.view.within:
+            parts = list(args) if name == "item" else self._parts(args[0])
+            if name == "__getitem__" or len(parts) == len(base.view.axes):
+                return self.load(base, parts)
         if args and name not in library.ARRAY_WRITES | library.ARRAY_VIEWS:
             found = bound_to(getattr(np.ndarray, name, None), [base, *args], named)
             if found is None:

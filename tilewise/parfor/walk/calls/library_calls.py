@@ -209,6 +209,8 @@ class LibraryCalls(Functions):
         if text in library.ELEMENTWISE:
             total = self.reachable([total, *(v for v in rest if v.view is not None or any(o.array for o in v.objs))])
         name = text.rsplit(".", 1)[-1]
+        if name == "vectorize" and rest and all(v.kind is not None and v.kind in "buifc" for v in rest):
+            total = NUMBER
         most = 1 + max(0, len(args) - 3) if name == "apply_along_axis" else 2
         results: list[Val] = []
         later: Function | None = None
@@ -223,7 +225,9 @@ class LibraryCalls(Functions):
                     return self._opaque(args, named, text)
                 results.append(self.apply(value, [total] * count, {}, text))
             later = value.function if text not in library.CONSUMING else later
-        if name in ("apply_along_axis", "vectorize") and all(map(_copied_into_arrays, results)):
+        if name == "apply_along_axis" and all(map(_copied_into_arrays, results)):
+            return self.made([])
+        if name == "vectorize" and all(r.scalar for r in results):
             return self.made([])
         results.append(total)
         return replace(join(self.made(results, array=False), self.reachable(results)), lazy=later)

@@ -20,7 +20,9 @@ from tilewise.kernel.dependence.expr import (
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
 from tilewise.parfor.walk.own_code import has_operators
+from tilewise.parfor.walk.places.groups import chosen_rows
 from tilewise.parfor.walk.places.subscripts import (
+    LONGEST_TABLE,
     Part,
     Slice,
     subscript_view,
@@ -32,6 +34,7 @@ from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
     TEXT,
+    Group,
     Obj,
     Val,
     join,
@@ -39,6 +42,7 @@ from tilewise.parfor.walk.values import (
     of_expr,
 )
 
+MOST_ROWS = 4096  # of a table of positions
 MOST_CHOICES = 16  # positions of a list that is written out
 PLAIN_DICTS = (dict, collections.OrderedDict)
 DICTS = (collections.defaultdict, collections.Counter)
@@ -145,7 +149,7 @@ class Cells(Walk):
             self.touch_view(view, write=False)
             return self.made([base], kind=base.kind)
         if view.axes or view.within or base.kind == "V":  # an element with fields shares memory
-            return Val(view=view, kind=base.kind)
+            return Val(view=view, kind=base.kind, group=self._row_of_table(base.known, parts))
         self.touch_view(view, write=False)
         if base.kind == "O":
             return ANYTHING
@@ -158,6 +162,16 @@ class Cells(Walk):
                 from_table = _gathered(base.known, [e for e in at if e is not None], base.view.obj)
                 return replace(out, expr=from_table) if from_table is not None else out
         return out
+
+    def _row_of_table(self, table: Any, parts: list[Part]) -> Group | None:
+        """The positions in a row of a table that does not change, by which other arrays may be indexed."""
+        if not isinstance(table, np.ndarray) or table.ndim != 2 or table.dtype.kind not in "iu" or len(parts) != 1:
+            return None
+        (part,) = parts
+        at = part.expr if isinstance(part, Val) and part.kind == "i" else None
+        if at is None or not at.integer or at.lo < 0 or at.hi >= len(table) or table.size > LONGEST_TABLE:
+            return None
+        return chosen_rows(list(table), at, self) if len(table) <= MOST_ROWS else None
 
     def key_of(self, parts: list[Part], base: Val) -> Expr:
         """The key of a cell of a list or dict."""
@@ -270,7 +284,12 @@ class Cells(Walk):
         """What is in a cell of a list or dict before the loop."""
         if isinstance(known, dict):
             return self._looked_up(known, key, obj.name)
-        return self.element(known, key, obj.name) if key.integer else self.held_by(obj, known, obj.name)
+        if not key.integer:
+            return self.held_by(obj, known, obj.name)
+        found = self.element(known, key, obj.name)
+        if found.view is not None and key.lo >= 0 and key.hi < len(known):
+            found = replace(found, group=chosen_rows(known, key, self))
+        return found
 
     def _left_or_put(self, known: Any, key: Expr, obj: Obj) -> Val | None:
         """What is in a cell that the loop writes to: what was there, or what this iteration has put there.

@@ -43,6 +43,28 @@ def equal_rows(values: Sequence[Val], label: Expr | None, recorder: Recorder) ->
     return Group(order, gather(starts, [at]), gather(counts, [at]), table.size)
 
 
+def chosen_rows(tables: Sequence[Any], at: Expr, recorder: Recorder) -> Group | None:
+    """The positions that one of several index arrays or masks has: `tables[at]`."""
+    first = tables[0]
+    if any(type(t) is not np.ndarray or t.ndim != 1 or t.dtype.kind not in "iub" for t in tables):
+        return None
+    mask = first.dtype == bool
+    if any((t.dtype == bool) != mask or (mask and t.size != first.size) for t in tables):
+        return None
+    if not 0 < sum(t.size for t in tables) <= LONGEST_TABLE:
+        return None
+    if not all([recorder.memory.constant(recorder.memory.owner(t, "positions")) for t in tables]):
+        return None
+    rows = [np.flatnonzero(t) if mask else t for t in tables]
+    order = np.concatenate(rows).astype(np.int64)
+    if order.size and order.min() < 0:
+        return None
+    counts = np.array([r.size for r in rows], dtype=np.int64)
+    length = int(first.size if mask else order.max(initial=0) + 1)
+    start = gather(np.cumsum(counts) - counts, [at])
+    return Group(order if order.size else np.zeros(1, dtype=np.int64), start, gather(counts, [at]), length, mask)
+
+
 def _sorted(table: Any, recorder: Recorder) -> tuple[Any, Any, Any, Any]:
     """Labels, positions in the order of labels, and the run of each label; one more for labels that are not there."""
     kept = recorder.memory.sorted_tables
