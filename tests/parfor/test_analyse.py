@@ -10,6 +10,7 @@ from tests.parfor.rows.calls import CONTAINERS, NUMPY, WRITES_BY_CALLS
 from tests.parfor.rows.cells import CELL_ROWS
 from tests.parfor.rows.forms import FORM_ROWS
 from tests.parfor.rows.groups import GROUP_ROWS
+from tests.parfor.rows.instances import INSTANCE_ROWS
 from tests.parfor.rows.names import ITERATORS, LATER, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
 from tests.parfor.rows.own_code import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.rows.places import ELEMENTS, NARROW, SLICES, VIEWS
@@ -41,6 +42,7 @@ GROUPS = {
     "cells, copies and attributes": CELL_ROWS,
     "plain forms": FORM_ROWS,
     "aliases": ALIAS_ROWS,
+    "instances": INSTANCE_ROWS,
 }
 
 

@@ -285,3 +285,26 @@ def test_slices_of_lists_hold_what_the_lists_hold(body: str) -> None:
 )
 def test_slices_of_lists_are_new_lists(body: str) -> None:
     assert tw.parfor.analyse(f"for i in parfor(20):\n    {body}", SLICES)[0].independent
+
+
+def of_two_results(x: Any, mode: Any) -> Any:
+    cells: list[Any] = [None] * N
+    others: list[Any] = [None] * N
+    table: dict[int, Any] = {}
+    apart: list[Any] = [None] * N
+    for i in tw.parfor(range(N), mode=mode, workers=2):
+        view, made, held = x[i:], np.full(2, i), [i]
+        cells[i] = [view, made, made[:1], held]
+        others[i] = list(cells[i])
+        table[i] = list(cells[i])
+        apart[i] = x[i:]
+    return cells, others, table, apart
+
+
+def test_two_results_hold_the_same_objects() -> None:
+    x = np.arange(1.0, N + 1)
+    for mode in (None, "processes"):
+        cells, others, table, apart = tw.parallel(of_two_results)(x, mode)
+        for i in range(N):
+            assert all(a is b is c for a, b, c in zip(cells[i], others[i], table[i], strict=True))
+            assert cells[i][0].base is x and apart[i] is not cells[i][0] and np.shares_memory(apart[i], x)

@@ -3,7 +3,7 @@
 In: nothing. Out: rows as in row.py.
 """
 
-# ruff: noqa: E501, E702, E701
+# ruff: noqa: E501
 
 from __future__ import annotations
 

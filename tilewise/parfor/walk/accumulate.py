@@ -22,7 +22,15 @@ AUGMENTED: dict[type[ast.operator], str] = {
     ast.BitAnd: "&",
     ast.BitXor: "^",
 }
-UFUNCS = {"add": "+", "subtract": "+", "multiply": "*", "maximum": "max", "minimum": "min", "fmax": "fmax", "fmin": "fmin"}
+UFUNCS = {
+    "add": "+",
+    "subtract": "+",
+    "multiply": "*",
+    "maximum": "max",
+    "minimum": "min",
+    "fmax": "fmax",
+    "fmin": "fmin",
+}
 FUNCTIONS = {"max": "max", "min": "min", **UFUNCS}
 
 

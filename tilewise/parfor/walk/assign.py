@@ -16,9 +16,9 @@ from tilewise.parfor.walk.accumulate import UFUNCS, Accumulation, accumulation
 from tilewise.parfor.walk.calls.call import Calls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
+from tilewise.parfor.walk.own_code import classes_of, runs_when_read, runs_when_set
 from tilewise.parfor.walk.places.cells import kind_of_numbers
 from tilewise.parfor.walk.places.subscripts import Slice
-from tilewise.parfor.walk.own_code import classes_of, runs_when_read, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,

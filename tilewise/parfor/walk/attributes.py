@@ -26,6 +26,8 @@ from tilewise.parfor.walk.values import (
     Obj,
     Val,
     join,
+    may_be_anything,
+    objects,
     of_expr,
 )
 
@@ -50,6 +52,10 @@ class Attributes(Exprs):
             return self.value_of(getattr(base.known, name), name)
         if base.view is not None:
             return self._array_attribute(base, name)
+        if base.items is not None and isinstance(base.known, tuple):
+            fields = getattr(type(base.known), "_fields", ())
+            if name in fields and type(inspect.getattr_static(type(base.known), name)).__name__ == "_tuplegetter":
+                return base.items[fields.index(name)]
         classes = classes_of(base.objs)
         if any(runs_when_read(c, name) for c in classes):
             own = self._own_attribute(base, classes, name)
@@ -77,9 +83,9 @@ class Attributes(Exprs):
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
         if len(base.objs) == 1 and base.view is None and not base.anything:
-            (own,) = base.objs
-            if name in own.fields and name not in own.written_at and not own.written_elsewhere:
-                return own.fields[name]
+            (only,) = base.objs
+            if name in only.fields and name not in only.written_at and not only.written_elsewhere:
+                return self._as_now(only.fields[name])
         held: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs if o.key == 0))
         made_here = {o.cls for o in base.objs}
         if len(made_here) == 1 and None not in made_here:
@@ -87,6 +93,12 @@ class Attributes(Exprs):
             if static is None:
                 return Val(objs=held, anything=any(o.anything for o in base.objs))
         return Val(method=(base, name), objs=held, anything=base.anything or any(o.anything for o in base.objs))
+
+    def _as_now(self, value: Val) -> Val:
+        """What an attribute was given; in an inner loop, that may have been in another round of it."""
+        if set(self.loops) <= self.parallel:
+            return value
+        return Val(objs=objects(value), anything=may_be_anything(value), kind=value.kind, scalar=value.scalar)
 
     def _own_attribute(self, base: Val, classes: set[Any], name: str) -> Val | None:
         """An attribute that code of the user's computes, or may compute; None if it is there already."""

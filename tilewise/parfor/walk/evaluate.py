@@ -1,7 +1,7 @@
 """What a loop goes over, computed before it starts. In: an expression of known values. Out: its elements.
 
-Only functions of NumPy's and Python's that look at their arguments are called, and only before anything has been
-written: the loop will compute the same.
+Only functions of NumPy's and Python's are called that look at their arguments and return something new, and only before
+anything has been written: the loop will compute the same, and what it writes does not change what it goes over.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ import numpy as np
 
 MOST_ELEMENTS = 1_000_000  # of what is looked at, and of what is found
 _NUMPY = tuple(
-    getattr(np, name)
-    for name in "arange array asarray argsort argwhere concatenate flatnonzero linspace sort unique ravel where".split()
+    getattr(np, name) for name in "arange array argsort argwhere concatenate flatnonzero linspace sort unique".split()
 )
 _PYTHON = (abs, int, len, list, max, min, range, round, sorted, str, sum, tuple)
-_LISTS = (itertools.product, itertools.combinations, itertools.permutations, itertools.chain)
+_LISTS = (itertools.product, itertools.combinations, itertools.permutations)
 _METHODS: Mapping[type, frozenset[str]] = {
     str: frozenset("split splitlines strip lower upper".split()),
-    np.ndarray: frozenset("tolist argsort ravel flatten copy".split()),
+    np.ndarray: frozenset("tolist argsort flatten copy".split()),
     dict: frozenset("keys values items".split()),
 }
 _SYNTAX = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.Slice, ast.Constant, ast.Tuple, ast.List)
@@ -44,6 +43,8 @@ def elements_of(node: ast.expr, names: Mapping[str, Any]) -> list[Any] | None:
         return None
     try:
         _check(node, names)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS[dict]:
+            return None  # it shows what the loop does to the dict
         text = compile(ast.fix_missing_locations(ast.Expression(node)), "<elements>", "eval")
         found = eval(text, {"__builtins__": builtins}, dict(names))
         taken = list(itertools.islice(found, MOST_ELEMENTS + 1))

@@ -47,6 +47,11 @@ _BUILT_IN = frozenset((bool, *_VALUES))
 MOST_ITEMS = 4096  # of a container that are looked at one by one
 
 
+def _compares_itself(cls: Any) -> bool:
+    """Whether a class of numbers, texts or tuples has operators of its own."""
+    return cls not in _BUILT_IN and issubclass(cls, _VALUES) and has_operators(cls)
+
+
 def boxed(key: Any) -> Any:
     """A scalar array that holds an object."""
     box = np.empty((), dtype=object)
@@ -82,7 +87,7 @@ class Knowns(Recorder):
     def value_of(self, thing: Any, name: str) -> Val:
         """What is known of an object."""
         self.met(thing, name)
-        if type(thing) not in _BUILT_IN and isinstance(thing, _VALUES) and has_operators(type(thing)):
+        if _compares_itself(type(thing)):
             return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
         if isinstance(thing, bool | np.bool_):
             narrow = (0, 1) if isinstance(thing, np.bool_) else None
@@ -135,7 +140,7 @@ class Knowns(Recorder):
             return self.value_of(values[at.const], name)
         if not len(values) or len(values) > LONGEST_TABLE:
             return ANYTHING
-        own = any(has_operators(t) for t in set(map(type, values)) - _BUILT_IN if issubclass(t, _VALUES))
+        own = any(map(_compares_itself, set(map(type, values))))
         if not own and all(isinstance(v, bool | int | np.integer | np.bool_) for v in values):
             try:
                 table = np.array([int(v) for v in values], dtype=np.int64)

@@ -11,8 +11,6 @@ from typing import Any
 
 from tilewise.parfor.walk.values import Obj
 
-# Modules whose classes have operators that are written in Python, and touch nothing else.
-_HARMLESS = ("enum", "collections")
 _GENERATED = frozenset("__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __hash__".split())
 _OPERATORS = (
     "add radd iadd sub rsub isub mul rmul imul matmul truediv floordiv mod pow lshift rshift and or xor neg pos invert "
@@ -23,7 +21,9 @@ _OPERATORS = (
 
 def _has(cls: type, name: str) -> bool:
     found = inspect.getattr_static(cls, name, None)
-    if not isinstance(found, types.FunctionType) or found.__module__ in _HARMLESS:
+    if not isinstance(found, types.FunctionType) or found.__module__ == "enum":
+        return False
+    if issubclass(cls, tuple) and found.__module__ == "collections":  # of named tuples
         return False
     return not generated(cls, found)
 

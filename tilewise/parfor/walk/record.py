@@ -74,7 +74,7 @@ def fixed_text(expr: Expr) -> str | None:
     if expr.indices or expr.integer:
         return None
     try:
-        found = np.asarray(expr.at({}))[()]
+        found: Any = np.asarray(expr.at({}))[()]
     except Undecided:
         return None
     return found if type(found) is str else None

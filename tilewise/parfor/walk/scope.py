@@ -92,7 +92,7 @@ class Walk(Knowns):
         return value
 
     def use_held(self, values: Sequence[Val]) -> None:
-        """What values hold is read, and its operators may run: where lists are sorted, compared, searched or printed."""
+        """What values hold is read, and its operators may run: lists are sorted, compared, searched or printed."""
         for value in values:
             if value.scalar or value.view is not None or (value.objs and all(o.array for o in value.objs)):
                 continue

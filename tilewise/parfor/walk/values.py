@@ -236,7 +236,7 @@ def _called(value: Val) -> bool:
     """Whether it is a function, which may reach any object."""
     if value.function is not None or (value.method is not None and value.method[1] != "slice"):
         return True
-    return value.wraps is not None or value.is_known and callable(value.known) and not isinstance(value.known, type)
+    return value.wraps is not None or (value.is_known and callable(value.known) and not isinstance(value.known, type))
 
 
 def _either(a: Val, b: Val) -> Wrapped | None:

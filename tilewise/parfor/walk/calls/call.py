@@ -21,15 +21,11 @@ from tilewise.parfor.walk.calls.copies import Copies
 from tilewise.parfor.walk.calls.library_calls import bound_to
 from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.knowns import Alike
-from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.values import (
-    ANYTHING,
-    INTEGER,
     NUMBER,
     Val,
     Wrapped,
     join,
-    may_be_anything,
     objects,
 )
 
@@ -178,7 +174,9 @@ class Calls(Copies):
             return found if len(args) == 2 else join(found, args[2])
         if function is next and args and not args[0].anything and args[0].objs and self._private(args[0].objs):
             self.use(args[0])
-            return self.contents(replace(args[0], lazy=None)) if len(args) == 1 else join(self.contents(args[0]), args[1])
+            return (
+                self.contents(replace(args[0], lazy=None)) if len(args) == 1 else join(self.contents(args[0]), args[1])
+            )
         return None
 
     def _without_look_up(self, named: dict[str, Val]) -> dict[str, Val]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tilewise.kernel.dependence.expr import Expr
 from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.calls.random_calls import RandomCalls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.values import ANYTHING, INTEGER, Val, join, may_be_anything, objects
-from tilewise.kernel.dependence.expr import Expr
 
 # Methods that take in what their arguments hold.
 SPREADING = frozenset("extend update __iadd__ __ior__ symmetric_difference_update".split())
@@ -26,7 +26,8 @@ class Containers(RandomCalls):
         """`base.update({key: value, ...})` by cells, for a dict with keys that are written out; whether it is one."""
         if not isinstance(node, ast.Dict) or None in node.keys or not self.is_dict(base):
             return False
-        pairs = [(self.parts_of(key), self.use(self.ev(value))) for key, value in zip(node.keys, node.values) if key]
+        given = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
+        pairs = [(self.parts_of(key), self.use(self.ev(value))) for key, value in given]
         for parts, value in pairs:
             self._put(base, parts, value)
         return True

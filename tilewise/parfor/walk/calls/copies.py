@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import inspect
 import types
 
 from tilewise.parfor.walk.calls.containers import Containers
 from tilewise.parfor.walk.own_code import classes_of
+from tilewise.parfor.walk.places.cells import DICTS, PLAIN_DICTS
 from tilewise.parfor.walk.values import Val, may_be_anything
 
 # Methods by which a class says itself how it is copied.
 HOOKS = "__copy__ __deepcopy__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __getnewargs__ __new__".split()
+CONTAINERS = (list, dict, set, tuple, frozenset, collections.deque, *PLAIN_DICTS, *DICTS)
+_HEAP_TYPE = 1 << 9  # of Python's flags of types: made by a class statement, or like one
 
 
 class Copies(Containers):
@@ -22,7 +26,7 @@ class Copies(Containers):
         if value.scalar:
             return value
         held = self.reachable([value]) if deep else value
-        if may_be_anything(held) or value.method is not None or any(map(_own_copies, classes_of(held.objs))):
+        if may_be_anything(held) or value.method is not None or not all(map(_plainly_copied, classes_of(held.objs))):
             return self._opaque([held], {}, text)
         if deep:
             inner = self.reachable(self.elements_of([value]))
@@ -45,5 +49,10 @@ class Copies(Containers):
         return made
 
 
-def _own_copies(cls: type) -> bool:
-    return any(isinstance(inspect.getattr_static(cls, hook, None), types.FunctionType | staticmethod) for hook in HOOKS)
+def _plainly_copied(cls: type) -> bool:
+    """Whether copies of instances have all that they hold for themselves: of Python's containers, and plain classes."""
+    if cls in CONTAINERS:
+        return True
+    written = all(c is object or c.__flags__ & _HEAP_TYPE for c in cls.__mro__)
+    hooks = (inspect.getattr_static(cls, hook, None) for hook in HOOKS)
+    return written and not any(isinstance(hook, types.FunctionType | staticmethod) for hook in hooks)

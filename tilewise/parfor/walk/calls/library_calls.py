@@ -21,11 +21,11 @@ from tilewise.kernel.dependence.expr import (
 from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.calls.functions import Functions, source_of
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.own_code import classes_of, may_run
 from tilewise.parfor.walk.places.groups import counted, positions_of
 from tilewise.parfor.walk.places.subscripts import (
     length_of,
 )
-from tilewise.parfor.walk.own_code import classes_of, may_run
 from tilewise.parfor.walk.values import (
     ANYTHING,
     FLOAT,
@@ -422,4 +422,8 @@ def _copied_into_arrays(value: Val) -> bool:
 
 def _is_function(value: Val) -> bool:
     """Whether it is a function of the user's."""
-    return value.function is not None or value.wraps is not None or (value.is_known and isinstance(value.known, types.FunctionType))
+    return (
+        value.function is not None
+        or value.wraps is not None
+        or (value.is_known and isinstance(value.known, types.FunctionType))
+    )

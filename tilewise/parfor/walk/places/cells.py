@@ -277,7 +277,7 @@ class Cells(Walk):
         ]
 
     def constant_at(self, obj: Obj, key: Expr) -> bool:
-        """Whether what is in a cell before the loop may be used: with a text as its key, the other cells do not matter."""
+        """Whether what is in a cell before the loop may be used; with a text as its key, other cells do not matter."""
         return self.memory.constant(obj, at=fixed_text(key))
 
     def _at_entry(self, known: Any, key: Expr, obj: Obj) -> Val:
@@ -325,6 +325,8 @@ class Cells(Walk):
                 if at in known:
                     return self.value_of(known[at], name)
         keys = list(known)
+        if not keys:
+            return Val()
         if keys == list(range(len(keys))) and key.integer:
             return self.element(list(known.values()), key, name)
         order = {k: n for n, k in enumerate(keys)}
