@@ -12,7 +12,8 @@ which goals are set: 70 % of its speed for each pass over the file, and a peak o
 computes the same in chunks of an eighth of the memory, with as many threads; Cubed (Zarr only) is allowed the memory.
 `limit` is a yardstick of the same run, not a bound (a better BLAS or a quieter moment beats it): the longer one of the
 plain read (of results that are stored: of a plain copy, brought to the disk) and of the arithmetic alone, by NumPy on
-blocks that lie in memory, with all cores. Where it is arithmetic, the goal is 85 % of that.
+blocks that lie in memory, with all cores. Where it is arithmetic, the goal is 85 % of that. `direct` is the same with
+a read (a copy) past the system's cache, aligned and by as many threads: what the disk itself can do.
 Before each run the files are dropped from the system's cache. `disk` is what the system says was read and written.
 """
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import platform
 import shutil
@@ -39,6 +41,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "out_of_core.json"
 COLUMNS, WIDE = 128, 1024
 CLUSTERS, STEPS = 8, 3  # of k-means
 MIB = 1 << 20
+YARDSTICKS = "read", "read direct", "copy", "copy direct"
 FACTOR = np.arange(WIDE * WIDE).reshape(WIDE, WIDE) % 7 - 3.0
 
 
@@ -221,37 +224,38 @@ def make(path: Path, kind: str, nbytes: int, columns: int) -> None:
     os.sync()
 
 
-def plain_read(path: str) -> None:
+def plain_read(path: str, flags: int = 0) -> None:
     """Read files by four threads, 8 MiB at a time."""
     step = 8 * MIB
     parts = [(name, at) for name in files_of(path) for at in range(0, os.path.getsize(name), step)]
 
     def some(k: int) -> None:
-        buffer, handles = bytearray(step), dict[str, int]()
+        buffer, handles = mmap.mmap(-1, step), dict[str, int]()
         for name, at in parts[k::4]:
             if name not in handles:
                 for handle in handles.values():
                     os.close(handle)
-                handles = {name: os.open(name, os.O_RDONLY)}
+                handles = {name: os.open(name, os.O_RDONLY | flags)}
             os.preadv(handles[name], [buffer], at)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(some, range(4)))
 
 
-def plain_copy(path: str, target: str) -> None:
-    """Copy the files into one by four threads, 8 MiB at a time, and bring it to the disk."""
+def plain_copy(path: str, target: str, flags: int = 0) -> None:
+    """Copy the files into one by four threads, 8 MiB at a time, and bring it to the disk; whole pages each."""
     step, parts, total = 8 * MIB, list[tuple[str, int, int]](), 0
     for name in files_of(path):
         parts += [(name, at, total + at) for at in range(0, os.path.getsize(name), step)]
-        total += os.path.getsize(name)
-    out = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
+        total += -(-os.path.getsize(name) // mmap.PAGESIZE) * mmap.PAGESIZE
+    out = os.open(target, os.O_WRONLY | os.O_CREAT | flags, 0o600)
+    os.ftruncate(out, total)
 
     def some(k: int) -> None:
-        buffer = bytearray(step)
+        buffer = mmap.mmap(-1, step)
         for name, at, to in parts[k::4]:
-            handle = os.open(name, os.O_RDONLY)
-            got = os.preadv(handle, [buffer], at)
+            handle = os.open(name, os.O_RDONLY | flags)
+            got = -(-os.preadv(handle, [buffer], at) // mmap.PAGESIZE) * mmap.PAGESIZE
             os.close(handle)
             os.pwrite(out, memoryview(buffer)[:got], to)
 
@@ -280,14 +284,14 @@ def arithmetic(program: Program, nbytes: int) -> float:
 def run_one(kind: str, name: str, path: str, memory: str) -> dict[str, Any]:
     """One run in this process: seconds, peak, some of the result."""
     cold(path)
-    if kind == "read":
+    if kind in YARDSTICKS:
+        flags = os.O_DIRECT if kind.endswith("direct") else 0
         began, used = time.perf_counter(), time.process_time()
-        plain_read(path)
+        if kind.startswith("copy"):
+            plain_copy(path, f"{path}.copy.npy", flags)
+        else:
+            plain_read(path, flags)
         return {"seconds": time.perf_counter() - began, "processor": time.process_time() - used}
-    if kind == "copy":
-        began = time.perf_counter()
-        plain_copy(path, f"{path}.copy.npy")
-        return {"seconds": time.perf_counter() - began}
     if kind == "arithmetic":
         return {"seconds": arithmetic(PROGRAMS[name], sum(map(os.path.getsize, files_of(path))))}
     return {"tilewise": ours, "ray": ours, "dask": dask, "cubed": cubed}[kind](kind, PROGRAMS[name], path, memory)
@@ -486,7 +490,8 @@ def main() -> None:
     beside = given.beside if given.beside is not None else "ray" if given.must_show else "dask"
     others = [x for x in beside.split(",") if x]
     rows: list[dict[str, Any]] = []
-    heads = ("read s", "limit s", "ours s", "of read", "of limit", "processor s", "peak/memory", "read GiB", "spilled")
+    heads = ["read s", "limit s", "direct s", "ours s", "of read", "of limit", "of direct"]
+    heads += ["processor s", "peak/memory", "read GiB", "spilled"]
     print(
         f"{'program':12} {'kind':5} {'GB':>5} {'memory':>7}",
         *(f"{h:>11}" for h in heads),
@@ -499,7 +504,8 @@ def main() -> None:
             for name in names:
                 row: dict[str, Any] = {"name": name, "kind": kind, "bytes": nbytes, "memory": memory}
                 program = PROGRAMS[name]
-                limits = [*(["copy"] if program.large else []), *(["arithmetic"] if program.arithmetic else [])]
+                limits = ["copy", "copy direct"] if program.large else ["read direct"]
+                limits += ["arithmetic"] if program.arithmetic else []
                 able = [o for o in others if o != "cubed" or kind == "zarr"]
                 runs: dict[str, list[dict[str, Any]]] = {who: [] for who in ("read", *limits, "tilewise", *able)}
                 for _ in range(given.repeat):  # in turns
@@ -525,9 +531,12 @@ def _line(row: dict[str, Any], memory: int) -> str:
     if "error" in mine:
         return f"{start} {mine['error']}"
     share = PROGRAMS[row["name"]].passes * read["seconds"] / mine["seconds"]
-    disk = row["copy"]["seconds"] if "copy" in row else PROGRAMS[row["name"]].passes * read["seconds"]
-    limit = max(disk, row.get("arithmetic", {}).get("seconds", 0.0))
-    numbers = [read["seconds"], limit, mine["seconds"], share, limit / mine["seconds"]]
+    limits = []
+    for way in ("", " direct"):
+        read_all = PROGRAMS[row["name"]].passes * row.get(f"read{way}", read)["seconds"]
+        disk = row[f"copy{way}"]["seconds"] if f"copy{way}" in row else read_all
+        limits.append(max(disk, row.get("arithmetic", {}).get("seconds", 0.0)))
+    numbers = [read["seconds"], *limits, mine["seconds"], share, *(limit / mine["seconds"] for limit in limits)]
     numbers += [mine["processor"], mine["peak"] / memory]
     numbers += [mine[k] / (1 << 30) for k in ("read", "spilled")]
     text = " ".join([start, *(f"{x:11.2f}" for x in numbers)])

@@ -77,6 +77,15 @@ class Streams:
         return self._moved(self._source)
 
     @cached_property
+    def read_bytes_of(self) -> dict[int, int]:
+        """The same for each source."""
+        return {
+            source: self._moved(lambda x: self.origin[x] == source)  # noqa: B023  # asked at once
+            for source in self.plan.leaves
+            if self._source(source)
+        }
+
+    @cached_property
     def spilled_bytes(self) -> int:
         """Bytes written to spill files (of collectives: at most)."""
         kept = sum(self._bytes(x) for x in self.on_disk)

@@ -19,7 +19,7 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.layout import Box, Held, Shard, dims, owned_box, reduction, runs
 from tilewise.plan.shares import boxes_of
 from tilewise.plan.streams import Loop, Streams, counts_for
-from tilewise.store import pool
+from tilewise.store import direct, pool
 from tilewise.store.base import ND, Sink, Source, within
 from tilewise.store.blocks import MemoryBlocks
 from tilewise.store.spill import HeldParts, Spilled
@@ -77,6 +77,11 @@ class Values:
         self._storing = ThreadPoolExecutor(WRITERS, "tilewise-store")
         self._counting = Lock()
         self._writing: list[Future[None]] = []
+        self._pass_by = {
+            pos
+            for pos, nbytes in streams.read_bytes_of.items()
+            if isinstance(x := self.there[pos], Source) and direct.passes_by(x.fingerprint(), x.nbytes, nbytes)
+        }
 
     def close(self) -> None:
         """Wait for threads; what was under way is of no use."""
@@ -156,9 +161,10 @@ class Values:
         elif self.streams.origin[pos] not in self.streams.held:
             self.counters.read_bytes += out.nbytes
             taken.fresh += out.nbytes
+        once = self.streams.origin[pos] in self._pass_by
         for run in boxes_of(box):
             for part in source.parts(run):
-                taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))
+                taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)], once))
         return out
 
     def piece(self, pos: int, box: Box) -> ND:
@@ -282,5 +288,6 @@ def _tell(kind: str, name: str, began: float, nbytes: int) -> None:
         events.emit(events.Event(kind, name, began, now, nbytes, events.activity.worker))
 
 
-def _read(source: Source, box: Box, out: ND) -> None:
-    source.read(box, out=out)
+def _read(source: Source, box: Box, out: ND, once: bool) -> None:
+    with direct.reading_once(once):
+        source.read(box, out=out)

@@ -19,7 +19,7 @@ import numpy as np
 from tilewise.errors import StoreError, message
 from tilewise.ir.order import Order, strides_of
 from tilewise.layout import Box
-from tilewise.store import files
+from tilewise.store import direct, files
 from tilewise.store.base import ND, Source, check_box
 from tilewise.store.formats.file_sink import FileSink, region_lengths
 
@@ -111,7 +111,7 @@ class FlatSource(Source):
     def fill(self, handle: int, at: int, block: ND) -> None:
         """Read bytes from a place of the file into an array without gaps."""
         assert block.flags.c_contiguous, "bytes of a copy would be filled"
-        if files.read_at(handle, files.bytes_of(block), at):
+        if direct.read_at(handle, files.bytes_of(block), at):
             return
         if os.fstat(handle).st_size != self.stamp.size:
             raise files.changed(self.path)
@@ -211,6 +211,7 @@ class FlatSink(FileSink):
     """Elements written into a file under another name; `commit` gives it the name. `head` comes before the elements."""
 
     opened_by_workers = True
+    _large = False  # and new: nobody has it in the system's cache
 
     def __init__(
         self,
@@ -224,6 +225,7 @@ class FlatSink(FileSink):
         name, kind = files.full_path(path), np.dtype(dtype)
         super().__init__(name, tuple(shape), kind, row_chunks(tuple(shape), kind.itemsize, order), None)
         self.overwrite, self.offset = overwrite, len(head)
+        self._large = prod(self.shape) * kind.itemsize >= direct.LARGE_BYTES
         self.order, self._strides = order, strides_of(self.shape, kind.itemsize, order)
         refuse_objects(name, kind)
         self._at = files.beside(name)
@@ -260,10 +262,14 @@ class FlatSink(FileSink):
         axes = self.order or tuple(range(len(self._strides)))
         at = self.offset + sum(lo * s for (lo, _), s in zip(box, self._strides, strict=True))
         handle = os.open(self._at, os.O_WRONLY)
+        last = sum((n - 1) * s for n, s in zip(block.shape, self._strides, strict=True))
+        together, rows = last + block.dtype.itemsize == block.nbytes, block.transpose(axes)
         try:
-            write_runs(handle, at, [self._strides[a] for a in axes], block.transpose(axes))
-            last = sum((n - 1) * s for n, s in zip(block.shape, self._strides, strict=True))
-            if last + block.dtype.itemsize == block.nbytes:  # in one piece
+            if together and rows.flags.c_contiguous and self._large:
+                direct.write_at(handle, files.bytes_of(rows), at)
+                return
+            write_runs(handle, at, [self._strides[a] for a in axes], rows)
+            if together:
                 files.start_writing(handle, at, block.nbytes)
         finally:
             os.close(handle)

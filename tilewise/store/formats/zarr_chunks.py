@@ -18,7 +18,7 @@ from zarr import codecs
 
 from tilewise.ir.order import strides_of
 from tilewise.layout import Box
-from tilewise.store import files, pool
+from tilewise.store import direct, files, pool
 from tilewise.store.base import ND, within
 from tilewise.store.formats.flat import read_runs
 
@@ -51,7 +51,7 @@ class Chunks:
 
     def fill(self, handle: int, at: int, block: ND) -> None:
         """Read bytes from a place of the file into an array without gaps."""
-        if not files.read_at(handle, files.bytes_of(block), at):
+        if not direct.read_at(handle, files.bytes_of(block), at):
             raise ValueError("a chunk ends before its elements do")
 
     def _copy(self, handle: int, size: int, out: ND) -> None:

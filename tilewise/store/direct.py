@@ -1,0 +1,197 @@
+"""Large parts of files past the system's cache. In: open files, memory. Out: the same bytes, for less processor time.
+
+What goes through the cache is copied once more, and the system keeps books about every page: on a fast disk that takes
+longer than the disk. Bytes that are read once, or that have to be on the disk before anybody sees them, need no cache.
+Whether the cache has the bytes already is asked first. Where that cannot be asked (Linux before 6.5, which also has the
+reads of this kind that a fork cannot tear), and on file systems without such reads, all is as if this were not here.
+
+A handle is switched to direct reads and back, so it has to be of one thread alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock, local
+from typing import Any
+
+import numpy as np
+
+from tilewise.later import later
+from tilewise.store import files, pool
+
+fcntl = later("fcntl")
+LARGE_BYTES = 64 << 20  # of an array: smaller ones are worth keeping in the cache
+LEAST_BYTES = 256 << 10  # of a read or write: the wait for a smaller one is longer than its copy
+BLOCK = 4096  # places in files and lengths are multiples of it
+ALIGNED = 512  # and addresses in memory of this
+BETWEEN_BYTES = 1 << 20  # copied at a time where addresses are not: it stays in a core's cache
+REMEMBERED = 1024  # arrays that were read once
+_UNABLE = errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS
+
+
+class _Hint(local):
+    """Whether this thread reads what is not needed again."""
+
+    once = False
+
+
+_hint = _Hint()
+
+
+@contextmanager
+def reading_once(once: bool) -> Iterator[None]:
+    """Reads of this thread need not be kept in the cache meanwhile. Their handles are of this thread alone."""
+    before, _hint.once = _hint.once, once
+    try:
+        yield
+    finally:
+        _hint.once = before
+
+
+_seen: dict[Hashable, None] = {}
+_seeing = Lock()
+
+
+def passes_by(fingerprint: Hashable, nbytes: int, read_bytes: int) -> bool:
+    """Whether a large array need not be kept in the cache, given what a plan reads of it.
+
+    What is read once in one plan passes by. Who comes back to it, in the same plan or in another one, finds it in the
+    cache from then on, unless it is too large for that.
+    """
+    if read_bytes < LARGE_BYTES or not able():
+        return False
+    with _seeing:
+        again = fingerprint in _seen
+        _seen[fingerprint] = _seen.pop(fingerprint, None)
+        if len(_seen) > REMEMBERED:
+            del _seen[next(iter(_seen))]
+    return nbytes > files.snapshot_bytes() or (read_bytes <= nbytes and not again)
+
+
+def read_at(handle: int, into: memoryview, at: int) -> bool:
+    """Fill memory from a place of a file; whether there was enough."""
+    done = 0
+    if _hint.once and len(into) >= LEAST_BYTES and not _cached(handle, at, len(into)):
+        with _switched(handle) as direct:
+            done = _read(handle, np.frombuffer(into, np.uint8), at) if direct else 0
+    return files.read_at(handle, into[done:], at + done)
+
+
+def write_at(handle: int, data: memoryview, at: int) -> None:
+    """Write all bytes to a place of a file that is brought to the disk afterwards."""
+    low, high = -(-at // BLOCK) * BLOCK, (at + len(data)) // BLOCK * BLOCK
+    done = low
+    if high - low >= LEAST_BYTES and able():
+        with _switched(handle) as direct:
+            done = _write(handle, np.frombuffer(data, np.uint8)[low - at : high - at], low) if direct else low
+    if done == low:
+        files.write_at(handle, data, at)
+        return
+    files.write_at(handle, data[: low - at], at)  # parts of blocks that others may write to, as well
+    files.write_at(handle, data[done - at :], done)
+
+
+@contextmanager
+def _switched(handle: int) -> Iterator[bool]:
+    """A handle that goes past the cache meanwhile, if the file system has that."""
+    flags = fcntl.fcntl(handle, fcntl.F_GETFL)
+    try:
+        fcntl.fcntl(handle, fcntl.F_SETFL, flags | os.O_DIRECT)
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        fcntl.fcntl(handle, fcntl.F_SETFL, flags)
+
+
+def _read(handle: int, into: Any, at: int) -> int:
+    """Fill memory as far as that goes: how many bytes."""
+    address, done, between = into.ctypes.data, 0, None
+    fits = (address - at) % ALIGNED == 0
+    try:
+        while done < into.size:
+            skip, left = (at + done) % BLOCK, into.size - done
+            if fits and not skip and left >= BLOCK:
+                got = os.preadv(handle, [into[done : done + left // BLOCK * BLOCK]], at + done)
+            else:
+                wanted = min(left, BLOCK - skip) if fits and skip else left
+                between = _aligned() if between is None else between
+                part = between[: -(-(skip + wanted) // BLOCK) * BLOCK]
+                got = min(os.preadv(handle, [part], at + done - skip) - skip, wanted)
+                into[done : done + max(got, 0)] = part[skip : skip + max(got, 0)]
+            if got <= 0:
+                break
+            done += got
+    except OSError as error:
+        if error.errno not in _UNABLE:
+            raise
+    return done
+
+
+def _write(handle: int, data: Any, at: int) -> int:
+    """Write whole blocks as far as that goes: to which place."""
+    done, between = 0, None if data.ctypes.data % ALIGNED == 0 else _aligned()
+    try:
+        while done < data.size:
+            part = data[done:]
+            if between is not None:
+                part = between[: min(part.size, BETWEEN_BYTES)]
+                part[...] = data[done : done + part.size]
+            written = os.pwrite(handle, part, at + done) // BLOCK * BLOCK
+            if not written:
+                break
+            done += written
+    except OSError as error:
+        if error.errno not in _UNABLE:
+            raise
+    return at + done
+
+
+def _aligned() -> Any:
+    memory = pool.empty((BETWEEN_BYTES + BLOCK,), np.uint8)
+    first = -memory.ctypes.data % BLOCK
+    return memory[first : first + BETWEEN_BYTES]
+
+
+# -- what the system has in its cache ----------------------------------------------------------------------------------
+
+_CACHESTAT = 451  # the number of the call on the machines below
+_MACHINES = "aarch64", "x86_64", "riscv64", "ppc64le", "s390x"
+
+
+def _cached(handle: int, at: int, nbytes: int) -> bool:
+    """Whether at least half of a part of a file is in the cache, or that is not known."""
+    call = _cachestat()
+    asked, told = (ctypes.c_uint64 * 2)(at, nbytes), (ctypes.c_uint64 * 5)()
+    if call is None or call(_CACHESTAT, handle, ctypes.byref(asked), ctypes.byref(told), 0):
+        return True
+    return 2 * int(told[0]) * _PAGE >= nbytes
+
+
+_PAGE = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else BLOCK
+
+
+def able() -> bool:
+    """Whether the system says what its cache has, and lets reads and writes go past it."""
+    return _cachestat() is not None
+
+
+@cache
+def _cachestat() -> Any:
+    """The system's function; None where it has none."""
+    if sys.platform != "linux" or os.uname().machine not in _MACHINES or not hasattr(os, "O_DIRECT"):
+        return None
+    call = ctypes.CDLL(None).syscall
+    call.restype = ctypes.c_long
+    call.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
+    asked, told = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 5)()
+    with open(os.__file__, "rb") as some:  # whether there is such a call, and whether it may be used
+        return None if call(_CACHESTAT, some.fileno(), ctypes.byref(asked), ctypes.byref(told), 0) else call
