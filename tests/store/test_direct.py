@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -305,3 +307,26 @@ def test_a_full_disk(disk: Path) -> None:
         tw.save(disk / "x.npy", tw.asarray(np.ones((4000, 250))))
     assert raised.value.errno == errno.ENOSPC
     assert state(disk) == before
+
+
+KILLED = """
+import numpy as np, tilewise as tw
+from tests.store.killed import _die_at
+from tilewise.store import direct
+direct.LARGE_BYTES = direct.LEAST_BYTES = 1
+with tw.session(memory="600KiB"):
+    made = tw.open({path!r}) + 1.0
+    _die_at({moment})
+    made.store({path!r}, overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("moment", [1, 2, 4, 8, 11, 12, 13, 1000])
+def test_a_kill_leaves_the_old_file_or_the_new_one(moment: int, small: Path) -> None:
+    x = np.random.default_rng(8).random((6000, 32))
+    np.save(path := small / "x.npy", x)
+    code = KILLED.format(path=str(path), moment=moment)
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == (0 if moment == 1000 else -signal.SIGKILL)
+    there = np.load(path)
+    assert np.array_equal(there, x + 1.0) or (done.returncode and np.array_equal(there, x))
