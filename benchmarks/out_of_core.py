@@ -391,7 +391,9 @@ class _Functions:
         self._xp = xp
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name) if name in ("arange", "linspace", "asarray") else getattr(self._xp, name)
+        if name in ("arange", "linspace", "asarray"):
+            return getattr(np, name)
+        return lambda x: x._of(getattr(self._xp, name)(x.array))
 
 
 class _Reduced:
@@ -418,9 +420,20 @@ class _Reduced:
     def __add__(self, other: Any) -> _Reduced:
         return self._of(self.array + getattr(other, "array", other))
 
+    def __radd__(self, other: Any) -> _Reduced:
+        return self._of(other + self.array)
+
+    def __rtruediv__(self, other: Any) -> _Reduced:
+        return self._of(other / self.array)
+
+    def __neg__(self) -> _Reduced:
+        return self._of(-self.array)
+
     def __matmul__(self, other: Any) -> _Reduced:
         if isinstance(other, np.ndarray):
-            other = self._xp.asarray(other, spec=self.array.spec)
+            import cubed as library
+
+            other = library.from_array(other, chunks=other.shape, spec=self.array.spec)
         return self._of(self._xp.matmul(self.array, getattr(other, "array", other)))
 
     @property

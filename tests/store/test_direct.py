@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(direct, "LARGE_BYTES", 1)
     monkeypatch.setattr(direct, "LEAST_BYTES", 1)
     monkeypatch.setattr(direct, "BETWEEN_BYTES", BETWEEN)
-    monkeypatch.setattr(direct, "_seen", {})
+    monkeypatch.setattr(direct, "_passed", {})
     return tmp_path
 
 
@@ -95,7 +96,7 @@ def test_reads(at: int, shift: int, small: Path, moved: dict[str, int]) -> None:
         handle = os.open(small / "x", os.O_RDONLY)
         flags = fcntl.fcntl(handle, fcntl.F_GETFL)
         into = memory(length, shift)
-        with direct.reading_once(True):
+        with direct.reading(direct.Passing(True)):
             assert direct.read_at(handle, memoryview(into), at)
         assert fcntl.fcntl(handle, fcntl.F_GETFL) == flags
         os.close(handle)
@@ -107,7 +108,7 @@ def test_reads_beyond_the_end(small: Path) -> None:
     data = np.arange(3 * BLOCK + 100, dtype=np.uint8)
     data.tofile(small / "x")
     handle = os.open(small / "x", os.O_RDONLY)
-    with direct.reading_once(True):
+    with direct.reading(direct.Passing(True)):
         for at in (0, 128, 3 * BLOCK, 3 * BLOCK + 99):
             for shift in (0, 128):
                 cold(small / "x")
@@ -123,7 +124,7 @@ def test_what_is_cached_or_needed_again_is_read_from_the_cache(small: Path, move
     (small / "x").write_bytes(bytes(8 * BLOCK))
     handle = os.open(small / "x", os.O_RDONLY)
     into = memoryview(bytearray(8 * BLOCK))
-    with direct.reading_once(True):
+    with direct.reading(direct.Passing(True)):
         assert direct.read_at(handle, into, 0)  # not on the disk yet
     cold(small / "x")
     assert direct.read_at(handle, into, 0)
@@ -151,7 +152,7 @@ def test_where_a_file_system_refuses(number: int, small: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "pwrite", refuses(os.pwrite))
     handle = os.open(small / "x", os.O_RDWR)
     into = memory(data.size - 5, 0)
-    with direct.reading_once(True):
+    with direct.reading(direct.Passing(True)):
         assert direct.read_at(handle, memoryview(into), 5)
     np.testing.assert_array_equal(into, data[5:])
     direct.write_at(handle, files.bytes_of(data[::-1]), 3 * BLOCK + 5)
@@ -168,7 +169,7 @@ def test_other_errors_are_errors(small: Path, monkeypatch: pytest.MonkeyPatch) -
         raise OSError(errno.EIO, "no")
 
     monkeypatch.setattr(os, "preadv", fails)
-    with direct.reading_once(True), pytest.raises(tw.StoreError, match="x cannot be read"):
+    with direct.reading(direct.Passing(True)), pytest.raises(tw.StoreError, match="x cannot be read"):
         FlatSource(small / "x", (4096,), "f8").read(((0, 4096),))
 
 
@@ -222,22 +223,58 @@ def test_sinks_in_either_order(turned: bool, small: Path, moved: dict[str, int])
 
 
 def test_which_arrays_pass_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "_seen", {})
+    monkeypatch.setattr(direct, "_passed", {})
     monkeypatch.setattr(direct, "able", lambda: True)
     monkeypatch.setattr(files, "snapshot_bytes", lambda: 10 * direct.LARGE_BYTES)
-    large = direct.LARGE_BYTES
-    assert not direct.passes_by("small", large - 1, large - 1)
-    assert direct.passes_by("a", large, large)
-    assert not direct.passes_by("a", large, large)  # who comes back to it may do so again
-    assert not direct.passes_by("b", large, 2 * large)
-    assert direct.passes_by("c", 5 * large, large)  # a part of it
+    large, now = direct.LARGE_BYTES, [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def read(how: Any, seconds: float, nbytes: int = direct.TRIED_BYTES // 2) -> None:
+        """Two at once: time counts once."""
+        how.begin()
+        how.begin()
+        now[0] += seconds
+        how.end(nbytes)
+        how.end(nbytes)
+        now[0] += 100.0  # nothing is read
+
+    assert direct.passing("small", large - 1, large - 1) is None
+    assert direct.passing("twice", large, 2 * large) is None
+    quick, slow = direct.passing("quick", large, large), direct.passing("slow", 2 * large, large)
+    for _ in range(3):
+        read(quick, 0.9 * direct.TRIED_BYTES / direct.QUICK)
+        assert quick is not None and quick.on
+    read(slow, 0.1, direct.TRIED_BYTES // 4)
+    assert slow is not None and slow.on  # too little to tell
+    read(slow, direct.TRIED_BYTES / direct.QUICK)
+    assert not slow.on
+    assert direct.passing("quick", large, large) is None  # another plan has read it
     for _ in range(2):
-        assert direct.passes_by("d", 11 * large, 22 * large)  # the cache cannot hold it
+        beyond = direct.passing("beyond", 11 * large, 22 * large)  # the cache cannot hold it
+        read(beyond, 100.0)
+        assert beyond is not None and beyond.on
     monkeypatch.setattr(direct, "REMEMBERED", 2)
-    direct._seen.clear()
+    direct._passed.clear()
     for name in "efg":
-        direct.passes_by(name, large, large)
-    assert list(direct._seen) == ["f", "g"]
+        direct.passing(name, large, large)
+    assert list(direct._passed) == ["f", "g"]
+
+
+def test_a_slow_disk_is_read_through_the_cache(
+    small: Path, moved: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "TRIED_BYTES", 200_000)
+    monkeypatch.setattr(direct, "QUICK", 1e30)
+    x = np.random.default_rng(9).integers(0, 100, (6000, 32)).astype("f8")
+    np.save(small / "x.npy", x)
+    cold(small / "x.npy")
+    for k in range(2):
+        with tw.session(memory="600KiB"):
+            np.testing.assert_array_equal(tw.open(small / "x.npy").sum(0), x.sum(0))
+        if not k:
+            assert 200_000 <= moved["read"] < x.nbytes
+            before = moved["read"]
+    assert moved["read"] == before
 
 
 PROGRAMS: dict[str, Any] = {
@@ -266,7 +303,7 @@ def test_out_of_core(kind: str, small: Path, moved: dict[str, int]) -> None:
         return tw.from_raw(path, "f8", x.shape) if kind == "raw" else tw.open(path, "x" if kind == "h5" else None)
 
     for name, program in PROGRAMS.items():
-        direct._seen.clear()
+        direct._passed.clear()
         cold(path)
         before = moved["read"]
         with tw.session(memory="600KiB") as session:

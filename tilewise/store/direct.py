@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 import sys
+import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -31,55 +32,98 @@ LEAST_BYTES = 256 << 10  # of a read or write: the wait for a smaller one is lon
 BLOCK = 4096  # places in files and lengths are multiples of it
 ALIGNED = 512  # and addresses in memory of this
 BETWEEN_BYTES = 1 << 20  # copied at a time where addresses are not: it stays in a core's cache
-REMEMBERED = 1024  # arrays that were read once
+TRIED_BYTES = 128 << 20  # read before a disk is found slow
+QUICK = 1e9  # bytes per second: from slower disks, reading again from the cache is what counts
+REMEMBERED = 1024  # arrays that have passed by
 _UNABLE = errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS
 
 
-class _Hint(local):
-    """Whether this thread reads what is not needed again."""
+class Passing:
+    """An array that is read past the cache, as long as the disk is quick or the cache could not hold the array.
 
-    once = False
+    From a slow disk it is better read into the cache: another plan or program may need it.
+    """
+
+    def __init__(self, fits: bool) -> None:
+        self.fits, self.on = fits, True
+        self._lock = Lock()
+        self._reading = self._bytes = 0
+        self._since = self._busy = 0.0
+
+    def begin(self) -> None:
+        """A read begins; several may go on at once."""
+        with self._lock:
+            if not self._reading:
+                self._since = time.perf_counter()
+            self._reading += 1
+
+    def end(self, nbytes: int) -> None:
+        """One ends. Rates count the time while any is under way."""
+        with self._lock:
+            now = time.perf_counter()
+            self._busy, self._since = self._busy + now - self._since, now
+            self._reading -= 1
+            self._bytes += nbytes
+            if self.fits and self._bytes >= TRIED_BYTES:
+                self.on = self.on and self._bytes >= QUICK * self._busy
+                self._bytes, self._busy = 0, 0.0
+
+
+_passed: dict[Hashable, None] = {}
+_noting = Lock()
+
+
+def _passed_before(fingerprint: Hashable) -> bool:
+    with _noting:
+        before = fingerprint in _passed
+        _passed[fingerprint] = _passed.pop(fingerprint, None)
+        if len(_passed) > REMEMBERED:
+            del _passed[next(iter(_passed))]
+        return before
+
+
+def passing(fingerprint: Hashable, nbytes: int, read_bytes: int) -> Passing | None:
+    """How an array is read of which a plan reads so many bytes; None: through the cache.
+
+    What a plan reads more than once, and what another plan has read before, comes from the disk no more often than it
+    has to: it is kept in the cache if that can hold it.
+    """
+    if read_bytes < LARGE_BYTES or not able():
+        return None
+    fits = nbytes <= files.snapshot_bytes()
+    return None if fits and (read_bytes > nbytes or _passed_before(fingerprint)) else Passing(fits)
+
+
+class _Hint(local):
+    """How this thread reads."""
+
+    passing: Passing | None = None
 
 
 _hint = _Hint()
 
 
 @contextmanager
-def reading_once(once: bool) -> Iterator[None]:
-    """Reads of this thread need not be kept in the cache meanwhile. Their handles are of this thread alone."""
-    before, _hint.once = _hint.once, once
+def reading(how: Passing | None) -> Iterator[None]:
+    """Reads of this thread are of an array that passes by meanwhile. Their handles are of this thread alone."""
+    before, _hint.passing = _hint.passing, how
     try:
         yield
     finally:
-        _hint.once = before
-
-
-_seen: dict[Hashable, None] = {}
-_seeing = Lock()
-
-
-def passes_by(fingerprint: Hashable, nbytes: int, read_bytes: int) -> bool:
-    """Whether a large array need not be kept in the cache, given what a plan reads of it.
-
-    What is read once in one plan passes by. Who comes back to it, in the same plan or in another one, finds it in the
-    cache from then on, unless it is too large for that.
-    """
-    if read_bytes < LARGE_BYTES or not able():
-        return False
-    with _seeing:
-        again = fingerprint in _seen
-        _seen[fingerprint] = _seen.pop(fingerprint, None)
-        if len(_seen) > REMEMBERED:
-            del _seen[next(iter(_seen))]
-    return nbytes > files.snapshot_bytes() or (read_bytes <= nbytes and not again)
+        _hint.passing = before
 
 
 def read_at(handle: int, into: memoryview, at: int) -> bool:
     """Fill memory from a place of a file; whether there was enough."""
-    done = 0
-    if _hint.once and len(into) >= LEAST_BYTES and not _cached(handle, at, len(into)):
+    how, done = _hint.passing, 0
+    if how is not None and how.on and len(into) >= LEAST_BYTES and not _cached(handle, at, len(into)):
         with _switched(handle) as direct:
-            done = _read(handle, np.frombuffer(into, np.uint8), at) if direct else 0
+            if direct:
+                how.begin()
+                try:
+                    done = _read(handle, np.frombuffer(into, np.uint8), at)
+                finally:
+                    how.end(done)
     return files.read_at(handle, into[done:], at + done)
 
 

@@ -77,10 +77,10 @@ class Values:
         self._storing = ThreadPoolExecutor(WRITERS, "tilewise-store")
         self._counting = Lock()
         self._writing: list[Future[None]] = []
-        self._pass_by = {
-            pos
+        self._passing = {
+            pos: direct.passing(x.fingerprint(), x.nbytes, nbytes)
             for pos, nbytes in streams.read_bytes_of.items()
-            if isinstance(x := self.there[pos], Source) and direct.passes_by(x.fingerprint(), x.nbytes, nbytes)
+            if isinstance(x := self.there[pos], Source)
         }
 
     def close(self) -> None:
@@ -161,10 +161,10 @@ class Values:
         elif self.streams.origin[pos] not in self.streams.held:
             self.counters.read_bytes += out.nbytes
             taken.fresh += out.nbytes
-        once = self.streams.origin[pos] in self._pass_by
+        how = self._passing.get(self.streams.origin[pos])
         for run in boxes_of(box):
             for part in source.parts(run):
-                taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)], once))
+                taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)], how))
         return out
 
     def piece(self, pos: int, box: Box) -> ND:
@@ -288,6 +288,6 @@ def _tell(kind: str, name: str, began: float, nbytes: int) -> None:
         events.emit(events.Event(kind, name, began, now, nbytes, events.activity.worker))
 
 
-def _read(source: Source, box: Box, out: ND, once: bool) -> None:
-    with direct.reading_once(once):
+def _read(source: Source, box: Box, out: ND, how: direct.Passing | None) -> None:
+    with direct.reading(how):
         source.read(box, out=out)
