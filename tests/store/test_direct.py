@@ -161,6 +161,19 @@ def test_where_a_file_system_refuses(number: int, small: Path, monkeypatch: pyte
     assert len(refused) == 2
 
 
+def test_file_systems_without_a_device(small: Path, moved: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.random.default_rng(1).integers(0, 256, 9 * BLOCK, np.uint8)
+    data.tofile(small / "x")
+    cold(small / "x")
+    monkeypatch.setattr(os, "major", lambda device: 0)
+    handle, into = os.open(small / "x", os.O_RDONLY), memory(data.size, 0)
+    with direct.reading(direct.Passing(True)):
+        assert direct.read_at(handle, memoryview(into), 0)
+    os.close(handle)
+    np.testing.assert_array_equal(into, data)
+    assert moved["read"] == 0
+
+
 def test_other_errors_are_errors(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (small / "x").write_bytes(bytes(8 * BLOCK))
     cold(small / "x")

@@ -143,7 +143,13 @@ def write_at(handle: int, data: memoryview, at: int) -> None:
 
 @contextmanager
 def _switched(handle: int) -> Iterator[bool]:
-    """A handle that goes past the cache meanwhile, if the file system has that."""
+    """A handle that goes past the cache meanwhile, if its file system is on a disk and has that.
+
+    File systems without a device of their own (over a network, or made by programs) may not pin the pages they fill.
+    """
+    if not os.major(os.fstat(handle).st_dev):
+        yield False
+        return
     flags = fcntl.fcntl(handle, fcntl.F_GETFL)
     try:
         fcntl.fcntl(handle, fcntl.F_SETFL, flags | os.O_DIRECT)
