@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import tilewise as tw
 from tilewise.backend.host import order_statistics
 from tilewise.backend.host.order_statistics import LEAST, elements
+from tilewise.ops.quantile_formula import is_valid, of_one, shares_of
 
 N = LEAST + 4321
 SHARES: list[Any] = [0.5, [0.0, 0.05, 0.5, 0.95, 1.0], [0.999, 0.25, 0.25001, 0.25], 1]
@@ -118,3 +121,23 @@ def test_one_thread_and_many_give_the_same() -> None:
     with tw.config(threads=1):
         one = np.asarray(tw.percentile(x, [5, 50, 95]))
     assert _same(tw.percentile(x, [5, 50, 95]), one)
+
+
+def test_types_come_from_the_formula() -> None:
+    """Shape, dtype and elements of NumPy's results, without its function, which loads numpy.ma."""
+    for dtype in (np.float16, np.float32, np.float64, np.int8, np.uint64):
+        for q in (50, 50.0, np.float32(50), [0, 50, 100], np.array([25.0, 75.0], np.float32), np.array([1, 99])):
+            for method in ("linear", "lower", "nearest", "midpoint", "weibull", "inverted_cdf"):
+                one = np.asarray(np.percentile(np.ones(1, dtype), q, method=method))
+                parts = q if type(q) in (int, float) else np.asarray(q)
+                shares, weak = shares_of("percentile", parts)
+                assert is_valid(shares, method)
+                found = np.asarray(of_one(np.dtype(dtype), shares, method, weak))
+                assert (found.shape, found.dtype) == (one.shape, one.dtype), (dtype, q, method)
+    assert not is_valid(np.asarray(1.5), "linear") and not is_valid(np.asarray(0.5), "other")
+
+
+def test_percentiles_do_not_load_masked_arrays() -> None:
+    program = "import sys, tilewise as np; np.percentile(np.arange(1e6) * 2, [5.0, 50.0]).sum(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "numpy.ma" not in done.stdout.split()

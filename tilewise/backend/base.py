@@ -8,7 +8,7 @@ tests/backend/test_conformance.py runs on every backend; docs/extending.md shows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -140,8 +140,10 @@ class HostBackend(Backend, Protocol):
     def warm_up(self) -> None:
         """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
 
-    def ask_ahead(self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
-        """Get ready what bound steps need that run next, for arrays that are there."""
+    def ask_ahead(
+        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]
+    ) -> Iterator[None]:
+        """Get ready what bound steps will need, for arrays that lie so: piece by piece, each a turn of the iterator."""
 
     def bound(self, step: Step) -> Any:
         """What runs a step: for a pass a function (dims, inputs, params, outs), for a group a `Group`, else None."""

@@ -6,7 +6,7 @@ What a step does is in backend/host/steps.py; here is what goes with it: events,
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -29,7 +29,12 @@ class Runner:
 
     def __init__(self, steps: Sequence[Step], backend: HostBackend) -> None:
         self.steps = [(s, backend.bound(s), overwritten(s)) for s in steps]  # with what each may overwrite
-        self._ask_ahead: Any = backend.ask_ahead  # None once that was done
+        self._backend = backend
+        self._asks = True  # until that was done
+
+    def asks(self, nodes: Sequence[Any], values: Values) -> Iterator[None]:
+        """Get ready what a run on such arrays will need, in pieces."""
+        return self._backend.ask_ahead([(step, kernel) for step, kernel, _ in self.steps], nodes, values)
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -38,9 +43,10 @@ class Runner:
         be evaluated from there. Gives the nodes with notes; the caller takes these back when it has the results.
         """
         noted: set[Node] = set()
-        if self._ask_ahead is not None:
-            self._ask_ahead([(step, kernel) for step, kernel, _ in self.steps], nodes, values)
-            self._ask_ahead = None
+        if self._asks:
+            for _ in self.asks(nodes, values):
+                pass
+            self._asks = False
         activity, listeners = events.activity, events.listeners
         activity.total = len(self.steps)
         activity.done = done = 0

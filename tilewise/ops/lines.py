@@ -55,12 +55,17 @@ class Lines(Op):
         return f"{self.fn}[{self.axis}]"
 
 
-def lines(node: Node, fn: str, axis: int, **options: Any) -> Node:
-    """The node of a function of lines; NumPy says of one element what it gives, and what is wrong with the options."""
+def lines(node: Node, fn: str, axis: int, of_one: Any = None, **options: Any) -> Node:
+    """The node of a function of lines. NumPy says of one element what it gives, and what is wrong with the options,
+    unless that is known: `of_one` is what a line with one element gives.
+    """
     given = tuple((k, Numbers.of(v) if isinstance(v, np.ndarray) else v) for k, v in options.items())
-    tried = Lines(fn, axis, given, 0)
-    one = np.asarray(tried.numpy(np.ones((1,) * node.ndim, node.dtype)))
-    made = one.shape[: one.ndim - node.ndim + 1]
+    if of_one is None:
+        one = np.asarray(Lines(fn, axis, given, 0).numpy(np.ones((1,) * node.ndim, node.dtype)))
+        made = one.shape[: one.ndim - node.ndim + 1]
+    else:
+        one = np.asarray(of_one)
+        made = one.shape
     rest = tuple(n for a, n in enumerate(node.dims) if a != axis)
     return intern(Lines(fn, axis, given, len(made), one.dtype.str), (node,), (*made, *rest), one.dtype)
 

@@ -12,7 +12,8 @@ from tilewise.stage.steps import Step, Write, passes
 
 
 class Stages:
-    """Fused, rolled and tiled steps in order. `bound` keeps what an engine made of them for one worker.
+    """Fused, rolled and tiled steps in order. `bound` keeps what an engine made of them for one worker, `ran` says that
+    this was run.
 
     `uses` counts how often the graph's own operators refer to each position. `costly` are the positions whose values
     cost more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it.
@@ -20,7 +21,7 @@ class Stages:
     `seconds` says how long each pass of the compiler took.
     """
 
-    __slots__ = ("bases", "bound", "centred", "costly", "rolled", "seconds", "steps", "uses")
+    __slots__ = ("bases", "bound", "centred", "costly", "ran", "rolled", "seconds", "steps", "uses")
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class Stages:
         self.centred = any(p.centre is not None for s in steps for p in passes(s))
         self.seconds = tuple(seconds)
         self.bound: Any = None
+        self.ran = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Stages, (self.steps, self.uses, self.costly, self.seconds)  # what is bound stays here

@@ -22,6 +22,7 @@ from tilewise.array.session import on_workers, unlimited_memory
 from tilewise.ops.lines import lines
 from tilewise.ops.order.select import select
 from tilewise.ops.order.sort import sort
+from tilewise.ops.quantile_formula import is_valid, of_one, shares_of
 from tilewise.ops.reduce import reduce
 
 MOST = 64  # quantiles at once
@@ -133,14 +134,18 @@ def _quantiles(
     parts = np.asarray(given)
     if parts.dtype.kind not in "iuf" or parts.ndim > 1:
         return NotImplemented
-    getattr(np, fn)(np.zeros(1, a.dtype), given, method=method)  # NumPy's complaint
+    q, one = given if type(given) in (int, float) else parts, None
+    shares, weak = shares_of(fn, q)
+    if not fn.startswith("nan") and is_valid(shares, method):
+        one = of_one(a.dtype, shares, method, weak)
+    else:
+        getattr(np, fn)(np.zeros(1, a.dtype), given, method=method)  # NumPy's complaint
     if _whole(a, axis) and keepdims in (False, np._NoValue) and 0 < parts.size <= MOST:
         ordered = _ordered(a, skip=fn.startswith("nan"))
         if ordered is not None:
             shares = parts if fn.endswith("quantile") else np.true_divide(parts, 100)
-            return _selected(ordered, np.asarray(shares), method, type(given) in (int, float))
-    options = {"q": given if type(given) in (int, float) else parts, "method": method}
-    return _by_lines(fn, a, axis, keepdims, options)
+            return _selected(ordered, np.asarray(shares), method, weak)
+    return _by_lines(fn, a, axis, keepdims, {"q": q, "method": method, "of_one": one})
 
 
 def _selected(ordered: Ordered, shares: Any, method: str, weak: bool) -> Any:

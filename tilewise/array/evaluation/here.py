@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tilewise import compiler
 from tilewise.array.cell import Cell
 from tilewise.array.evaluation.unshared import mark_unshared
+from tilewise.array.pending import PENDING
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import Session, session_here
 from tilewise.backend import chosen
+from tilewise.backend.while_waiting import offered
 from tilewise.config import Settings
 from tilewise.engine.device import runner
 from tilewise.ir.node import Leaf, Node
@@ -21,8 +23,9 @@ from tilewise.plan.stages import Stages
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array.evaluation import reference, workers
+    from tilewise.array.evaluation import next_code, reference, workers
 else:
+    next_code = later("tilewise.array.evaluation.next_code")
     reference = later("tilewise.array.evaluation.reference")
     workers = later("tilewise.array.evaluation.workers")
 
@@ -56,7 +59,12 @@ def run(
     if plan.bases:
         mark_unshared(nodes, plan.bases, outputs)
     try:
-        noted = plan.bound.run(nodes, values)
+        if plan.ran or len(PENDING) == len(outputs):
+            noted = plan.bound.run(nodes, values)
+        else:  # there may be code to wait for
+            with offered(next_code.requests(nodes, wanted, outputs, settings)):
+                noted = plan.bound.run(nodes, values)
+        plan.ran = True
     finally:
         promotion.ended(plan.rolled)
         for b in plan.bases:

@@ -5,7 +5,7 @@ The base of backends that differ in what a pass or a group is bound to, and in n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,11 @@ class OnHost:
     def warm_up(self) -> None:
         """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
 
-    def ask_ahead(self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
-        """Get ready what bound steps need that run next, for arrays that are there."""
+    def ask_ahead(
+        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]
+    ) -> Iterator[None]:
+        """Get ready what bound steps will need, for arrays that lie so: piece by piece, each a turn of the iterator."""
+        return iter(())
 
     def bound(self, step: Step) -> Any:
         """What runs a step."""

@@ -14,10 +14,11 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.lib import _function_base_impl as formulas
 
 from tilewise.backend import threads
 from tilewise.ops.lines import Lines, Numbers
+from tilewise.ops.quantile_formula import quantiles as by_formula
+from tilewise.ops.quantile_formula import shares_of
 
 ND = np.ndarray[Any, Any]
 
@@ -43,35 +44,12 @@ def quantiles(op: Lines, x: ND) -> Any:
         return None
     options = dict(op.options)
     q = options["q"]
-    weak = type(q) in (int, float)
-    shares = q.array() if isinstance(q, Numbers) else np.asanyarray(q)
-    return _quantiles(x, np.true_divide(shares, 100, out=...) if fn == "percentile" else shares, options, weak)
+    shares, weak = shares_of(fn, q.array() if isinstance(q, Numbers) else q)
+    return by_formula(x.dtype, len(x), shares, options["method"], weak, lambda at: elements(x, at))
 
 
 def _mean_dtype(x: ND) -> Any:
     return x.dtype if x.dtype.kind == "f" else None
-
-
-def _quantiles(x: ND, shares: ND, options: dict[str, Any], weak: bool) -> Any:
-    """NumPy's formula (`_quantile`), with elements that were looked for."""
-    method, n = options["method"], len(x)
-    way = formulas._QuantileMethods[method]  # type: ignore[attr-defined]
-    places = np.asanyarray(way["get_virtual_index"](n, shares))
-    if way["fix_gamma"] is None or (method == "linear" and places.dtype.kind in "iu"):
-        found = elements(x, places.reshape(-1).tolist())
-        return None if found is None else _taken(x, found, places)
-    low, high = formulas._get_indexes(x, places, n)  # type: ignore[attr-defined]
-    found = elements(x, [*low.reshape(-1).tolist(), *high.reshape(-1).tolist()])
-    if found is None:
-        return None
-    far = formulas._get_gamma(places, low, way)  # type: ignore[attr-defined]
-    return formulas._lerp(_taken(x, found, low), _taken(x, found, high), float(far) if weak else far)  # type: ignore[attr-defined]
-
-
-def _taken(x: ND, found: dict[int, Any], at: ND) -> Any:
-    """Elements at positions, as NumPy's indexing gives them."""
-    n = len(x)
-    return np.array([found[k % n] for k in at.reshape(-1).tolist()], x.dtype).reshape(at.shape)[()]
 
 
 def elements(x: ND, positions: Sequence[int]) -> dict[int, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +73,11 @@ class Llvm(OnHost):
         """Whether there is code for all that a kernel does (else it runs on NumPy)."""
         return compiled.is_native(kernel)
 
-    def ask_ahead(self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
-        """Ask for all code at once."""
-        ask_ahead(steps, nodes, values)
+    def ask_ahead(
+        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]
+    ) -> Iterator[None]:
+        """Ask for all code before any of it is needed."""
+        return ask_ahead(steps, nodes, values)
 
     def bound(self, step: Step) -> Any:
         """What runs a step."""

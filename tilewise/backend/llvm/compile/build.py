@@ -101,8 +101,11 @@ def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
     """Code from disk, or compiled and put there."""
     global _compiled
     folder = current().cache_dir / "code"
-    ticket = _asked.pop((what, cpu), None)
-    result = None if ticket is None else _by_tiers(ticket.compiled)
+    ticket = _asked.get((what, cpu))
+    try:
+        result = None if ticket is None else _by_tiers(ticket.compiled)
+    finally:
+        _asked.pop((what, cpu), None)  # not before: work that is done while this waits may ask for the same
     if result is not None:
         result.make, result.cpu = make, cpu
         _compiled += 1

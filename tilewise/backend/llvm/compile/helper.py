@@ -29,6 +29,7 @@ from tilewise.backend.llvm.compile.server import (
     REQUEST,
     REQUESTS,
 )
+from tilewise.backend.while_waiting import do_a_piece
 from tilewise.config import current
 
 SERVE = "import sys; sys.path.insert(0, sys.argv[1]); import server; server.main(sys.argv[2])"  # from its bytecode
@@ -90,7 +91,8 @@ class _Server:
         """The answer with a number."""
         try:
             while number not in self._answered:
-                self._read_answer()
+                if select.select([self._answers], [], [], 0)[0] or not do_a_piece():
+                    self._read_answer()
         except (OSError, EOFError) as error:
             raise Ended("the compiler's process ended") from error
         wrong, code = self._answered.pop(number)

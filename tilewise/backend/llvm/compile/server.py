@@ -28,6 +28,7 @@ ANSWER = struct.Struct("<QII")  # number, whether it is an error's text, length
 REQUESTS, QUICK_ANSWERS, GOOD_ANSWERS = 0, 1, 3  # descriptors
 IDLE_S = 10.0  # after so long without a request the process ends; the next request starts another
 NICER = 10  # by how much the making of good code gives way to others
+BESIDE_NICER = 5  # the same of a second thread for quick code: with two cores, the program has one to itself
 TAKE = 1 << 16  # bytes that are read at once
 # Compiled before the first request: LLVM fills tables of its own then, and its pages are read. It takes 5 ms.
 WARM_UP = """
@@ -132,8 +133,8 @@ class Team:
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._lock = allocate_lock()
         others = [compiler.another()] if hasattr(compiler, "another") and (os.cpu_count() or 1) > 1 else []
-        for each in (compiler, *others):
-            start_new_thread(self._serve, (each,))
+        for each, nicer in ((compiler, 0), *((other, BESIDE_NICER) for other in others)):
+            start_new_thread(self._serve, (each, nicer))
 
     def work(self, request: Request) -> None:
         """Answer a request."""
@@ -141,7 +142,8 @@ class Team:
             self.waiting += 1
         self._requests.put(request)
 
-    def _serve(self, compiler: Any) -> None:
+    def _serve(self, compiler: Any, nicer: int) -> None:
+        os.nice(nicer)  # of this thread alone: Linux has it so
         while True:
             request = self._requests.get()
             level = compiler.QUICK if request.first == QUICKLY else compiler.GOOD

@@ -9,7 +9,7 @@ fails here is no error, as a step that finds no code asks for it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -24,26 +24,28 @@ from tilewise.backend.llvm.tiles.group import planned
 from tilewise.config import Settings, current
 from tilewise.ir.node import Length, Node
 from tilewise.stage.cut_axis import space_of
-from tilewise.stage.steps import Pass, Step, Tiled, View, makes, passes
+from tilewise.stage.steps import Pass, Step, Tiled, View, makes
 
 ND = np.ndarray[Any, Any]
-LEAST = 2  # kernels of a plan
 HALF = 0.5
 
 
-def ask_ahead(steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> None:
-    """Ask for the code of steps, if it is being compiled at all: not where it comes from disk."""
+def ask_ahead(steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
+    """Ask for the code of steps, if it is being compiled at all: not where it comes from disk. In pieces."""
     settings = current()
     if settings.wait_for_native or not helper.running():
         return
-    with build.asking(), contextlib.suppress(Exception):
-        if threads.get_threads() > 1:
+    if threads.get_threads() > 1:
+        with build.asking(), contextlib.suppress(Exception):
             parallel_for.ask()
-        if sum(len(passes(s)) for s, _ in steps) < LEAST:
+    seen, nodes = list(values), [n if n.known else _Guessed(n) for n in nodes]
+    for step, kernel in steps:
+        try:
+            with build.asking():
+                _ask(step, kernel, nodes, seen, settings)
+        except Exception:  # what follows may hang on it
             return
-        seen, nodes = list(values), [n if n.known else _Guessed(n) for n in nodes]
-        for step, kernel in steps:
-            _ask(step, kernel, nodes, seen, settings)
+        yield
 
 
 def _ask(step: Step, kernel: Any, nodes: Sequence[Any], seen: list[Any], settings: Settings) -> None:
