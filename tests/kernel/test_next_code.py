@@ -93,7 +93,8 @@ def test_nothing_is_left_to_plan_or_to_ask_for(cold: None, monkeypatch: pytest.M
         np.asarray(r)
     assert plans.planned_count == made
     assert len(sent) <= 1
-    assert len(build._asked) <= 1, "code that nobody wanted"
+    unused = [what for what, _ in build._asked if not isinstance(what, str)]  # type: ignore[misc]
+    assert len(unused) <= 1, "code that nobody wanted"  # what starts threads has a name, and may be there already
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

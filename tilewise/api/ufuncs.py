@@ -28,6 +28,7 @@ from tilewise.array.assign import store
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import fallback
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta, node_of
+from tilewise.array.interop.float_warnings import users_frame, warn_at
 from tilewise.array.operators import BACKWARD, MOST_BYTES
 from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
@@ -158,30 +159,54 @@ def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with any of NumPy's options."""
     ins, outs = args[: f.nin], list(args[f.nin :])
     kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+    said = "out" in kwargs  # None says that nobody minds what is where no result is
     given = kwargs.pop("out", None)
-    if len(ins) < f.nin or len(outs) > f.nout or (outs and given is not None):
-        return f(*rec.unwrap(args), **rec.unwrap(kwargs), out=rec.unwrap(given))  # NumPy's own complaint
-    if given is not None:
+    each = given if type(given) is tuple else ()
+    if len(ins) < f.nin or len(outs) > f.nout or (outs and given is not None) or _holds_ellipsis((*outs, *each)):
+        more = {} if given is None else {"out": rec.unwrap(given)}
+        return f(*rec.unwrap(args), **rec.unwrap(kwargs), **more)  # NumPy's own complaint
+    keep = given is Ellipsis  # results are arrays, not numbers
+    mask = kwargs.get("where", True)
+    if mask is not True and not outs and not said and _WHERE_NEEDS_OUT and not any(map(_decides, (mask, *ins))):
+        user = users_frame(sys._getframe())
+        warn_at((user.f_code.co_filename, user.f_lineno), user.f_globals, _WHERE_NEEDS_OUT, UserWarning)
+    if given is not None and not keep:
         if type(given) is not tuple and f.nout > 1:
             raise TypeError("'out' must be a tuple of arrays")
         outs = list(given) if type(given) is tuple else [given]
-    outs = [None if o is Ellipsis else o for o in outs]
     if type(given) is not tuple:
         outs += [None] * (f.nout - len(outs))
     arrays: list[Array] = []
     rec.find_arrays((*ins, *outs, kwargs.get("where")), arrays)
     recordable = len(outs) == f.nout and all(o is None or (type(o) is Array and not o._fixed) for o in outs)
     recordable = recordable and not set(kwargs) - {"dtype", "where", "casting", "subok"} and not strict_errors()
+    recordable = recordable and not _decides(mask) and not rec.peculiar(mask)
     if recordable and arrays and not policy.small(arrays) and all(rec.numeric(x.dtype) for x in arrays):
         try:
-            return _record(f, ins, outs, **kwargs)
+            return _record(f, ins, outs, keep, **kwargs)
         except (CannotRecord, UnknownLength, TypeError, ValueError, OverflowError):
             pass  # NumPy does it, or says what is wrong
-    return _now(f, ins, outs, kwargs)
+    return _now(f, ins, outs, kwargs, keep)
+
+
+_WHERE_NEEDS_OUT = (  # as NumPy says it
+    "'where' used without 'out', expect unitialized memory in output. If this is intentional, use out=None."
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0"
+    else ""
+)
+
+
+def _decides(x: Any) -> bool:
+    """Whether an object's class says what ufuncs do with it."""
+    return type(x) is not Array and getattr(type(x), "__array_ufunc__", None) not in (None, np.ndarray.__array_ufunc__)
+
+
+def _holds_ellipsis(outs: tuple[Any, ...]) -> bool:
+    return any(o is Ellipsis for o in outs)
 
 
 def _record(
-    f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], dtype: Any = None, where: Any = True,
+    f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], keep: bool, dtype: Any = None, where: Any = True,
     casting: Any = "same_kind", subok: bool = True,
 ) -> Any:  # fmt: skip
     for o in outs:
@@ -196,7 +221,7 @@ def _record(
     for node, o in zip(nodes, outs, strict=True):
         if o is not None:
             store(o, node)
-        results.append(rec.record(node, fixed=not node.shape) if o is None else o)
+        results.append(rec.record(node, fixed=not node.shape and not keep) if o is None else o)
     return results[0] if f.nout == 1 else tuple(results)
 
 
@@ -219,7 +244,7 @@ def _fitting(value: Node, out: Array | None, mask: Node | None, casting: Any) ->
     return apply("where", (mask, cast(value, d), rest), (BOOL, d, d, d))
 
 
-def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, Any]) -> Any:
+def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, Any], keep: bool = False) -> Any:
     """At once, by NumPy, outputs made private first."""
     with LOCK:
         plain = rec.unwrap(tuple(ins))
@@ -233,7 +258,9 @@ def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, A
                     o._cell.own()
         real = tuple(meta(o) if type(o) is Array else o for o in outs)
         plain = tuple(meta(a) if type(a) is Array else p for a, p in zip(ins, plain, strict=True))
-        if any(o is not None for o in outs):
+        if keep:
+            more["out"] = ...
+        elif any(o is not None for o in outs) or ("where" in more and isinstance(f, np.ufunc)):
             more["out"] = real if isinstance(f, np.ufunc) or len(real) > 1 else real[0]
         sources: list[Array] = []
         rec.find_arrays(ins, sources)

@@ -75,6 +75,7 @@ class Array(metaclass=ArrayClass):
         __array_function__: Any
         __array_interface__: Any
         __array_priority__: Any
+        __array_struct__: Any
         __array_ufunc__: Any
         __divmod__: Any
         __getitem__: Any

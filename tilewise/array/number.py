@@ -9,9 +9,16 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tilewise.later import later
+
+if TYPE_CHECKING:
+    from tilewise.array.interop import array_like
+else:
+    array_like = later("tilewise.array.interop.array_like")
 
 OURS = frozenset(("compute", "layout", "relayout"))  # what Arrays have and NumPy's arrays have not
 # What may give arrays of a number.
@@ -50,7 +57,11 @@ def _giving_number(method: Any) -> Any:
     def given(self: Any, *args: Any) -> Any:
         if args and type(args[0]) is _array:
             return NotImplemented  # NumPy's method would call a ufunc, and that the Array
-        found = method(self, *args)
+        try:
+            found = method(self, *args)
+        except ValueError as error:  # an object whose `__array__` gives an Array
+            (other,) = array_like.given(error, args)
+            return getattr(_as_array(scalar(self)), method.__name__)(other)
         kind = CLASSES.get(type(found))
         return found if kind is None else kind(found)
 

@@ -73,6 +73,8 @@ class vectorize(np.vectorize):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if getattr(self, "pyfunc", None) is np._NoValue:  # used as a decorator with options
             return super().__call__(*args, **kwargs)
+        if any(map(rec.peculiar, args)):
+            return rec.at_once(super().__call__, args, kwargs)  # results are of the class, which NumPy sees to
         f = self.pyfunc
         arrays = [a if type(a) is Array else np.asarray(rec.unwrap(a)) for a in args]
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ def _gufunc(name: str, record: Any) -> Any:
     @implements(f)
     def recorder(a: Any, b: Any, /, axis: Any = -1) -> Any:
         x, y = (v if type(v) is Array else rec.record_const(rec.unwrap(v)) for v in (a, b))
-        if axis != -1:
+        if operator.index(axis) != -1:  # moveaxis would take several
             x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)  # type: ignore[type-var]
         return record(x, y)
 
@@ -193,6 +194,9 @@ def _vecdot(x: Any, y: Any) -> Any:
 vecdot = _gufunc("vecdot", _vecdot)
 matvec = _gufunc("matvec", lambda x, y: matmul(x, y[..., None])[..., 0])
 vecmat = _gufunc("vecmat", lambda x, y: matmul(x.conj()[..., None, :], y)[..., 0, :])
+for _made in (matmul, vecdot, matvec, vecmat):  # what a ufunc says of itself
+    for _detail in ("nin", "nout", "nargs", "ntypes", "types", "identity", "signature"):
+        setattr(_made, _detail, getattr(getattr(np, _made.__name__), _detail))
 
 
 def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...], number: bool) -> Any:

@@ -154,10 +154,19 @@ def release(self: Array, view: memoryview) -> None:
 
 def interface(self: Array) -> dict[str, Any]:
     """Where the elements lie, for libraries that ask for `__array_interface__`: read-only memory."""
+    return _shown_by(self, "__array_interface__").__array_interface__
+
+
+def struct_interface(self: Array) -> Any:
+    """The same for those that ask for `__array_struct__`."""
+    return _shown_by(self, "__array_struct__").__array_struct__
+
+
+def _shown_by(self: Array, attribute: str) -> ND:
+    """What is shown of an Array's memory, which lives as long as its handle: who asked holds on to that only."""
     raise_again(self)
     if not rec.numeric(self.dtype):
-        raise AttributeError("__array_interface__")  # NumPy then asks for `__array__`
-    # Who asked holds on to this handle only: what is shown lives as long.
+        raise AttributeError(attribute)  # NumPy then asks for `__array__`
     kept = _shown.get(id(self))
     gen = self._cell.gen
     if kept is None or kept[0] != gen or self._cell.node is not None:
@@ -165,7 +174,7 @@ def interface(self: Array) -> dict[str, Any]:
             weakref.finalize(self, _shown.pop, id(self), None).atexit = False
         shown = export(self)
         kept = _shown[id(self)] = self._cell.gen, shown
-    return kept[1].__array_interface__
+    return kept[1]
 
 
 _shown: dict[int, tuple[int, ND]] = {}  # by handle: the generation of its cell, and what was shown of it
@@ -348,6 +357,7 @@ for _name, _method in {
 }.items():
     setattr(Array, _name, _method)
 Array.__array_interface__ = property(interface)
+Array.__array_struct__ = property(struct_interface)
 fill_buffer_slot(Array, answer)
 Array.__array_priority__ = 1000.0
 # By this name pandas knows its own wrapper of NumPy's arrays, and takes masks (`frame[mask]`) from no other class.
