@@ -18,7 +18,7 @@ class Named(np.ndarray):
 
 @pytest.fixture(params=[0, None], ids=["recorded", "at once"], autouse=True)
 def _recorded(request: pytest.FixtureRequest) -> Any:
-    with tw.config(eager_bytes=0) if request.param == 0 else tw.config():
+    with tw.config(eager_bytes=0, fallback="silent") if request.param == 0 else tw.config():
         yield
 
 
@@ -114,3 +114,11 @@ def test_vectorised_functions_give_the_class_of_their_argument() -> None:
     found = tw.vectorize(more)(np.arange(3).view(Named))
     assert type(found) is Named and found.tolist() == [1, 2, 3]
     assert type(tw.vectorize(more)(tw.arange(3))) is tw.ndarray
+
+
+@pytest.mark.parametrize("zero", [np.float32(-0.0), np.float64(-0.0), np.complex128(complex(-0.0, -0.0))])
+def test_sums_that_begin_with_negative_zero(zero: Any) -> None:
+    for n in (0, 1, 5, 100):
+        total = np.asarray(tw.sum(tw.asarray(np.full(n, zero)), initial=zero))
+        assert total == 0 and np.signbit(total.real)
+        assert not np.signbit(np.asarray(tw.sum(tw.asarray(np.full(n, zero)), initial=0.0)).real)

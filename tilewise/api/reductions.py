@@ -106,6 +106,8 @@ def _first(initial: Any, acc: np.dtype[Any]) -> Node | None:
     if acc.kind not in plain and getattr(initial, "dtype", None) != acc:
         return None
     value = np.array(rec.unwrap(initial), acc)  # NumPy's OverflowError
+    if acc.kind in "fc" and value.ndim == 0 and value == 0 and np.signbit(value.real):
+        return None  # a sum of nothing but -0.0 stays that, if it begins with it: ours begin with 0.0
     return const(value[()]) if value.ndim == 0 else None  # type: ignore[arg-type]
 
 

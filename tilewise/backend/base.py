@@ -141,9 +141,12 @@ class HostBackend(Backend, Protocol):
         """Get ready what the first run needs, in time that nobody waits for (backend/ahead.py)."""
 
     def ask_ahead(
-        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]
+        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any], least: int
     ) -> Iterator[None]:
-        """Get ready what bound steps will need, for arrays that lie so: piece by piece, each a turn of the iterator."""
+        """Get ready what bound steps will need, for arrays that lie so, if they have so many kernels at least.
+
+        Piece by piece, each a turn of the iterator.
+        """
 
     def bound(self, step: Step) -> Any:
         """What runs a step: for a pass a function (dims, inputs, params, outs), for a group a `Group`, else None."""

@@ -32,9 +32,9 @@ class Runner:
         self._backend = backend
         self._asks = True  # until that was done
 
-    def asks(self, nodes: Sequence[Any], values: Values) -> Iterator[None]:
+    def asks(self, nodes: Sequence[Any], values: Values, least: int = 1) -> Iterator[None]:
         """Get ready what a run on such arrays will need, in pieces."""
-        return self._backend.ask_ahead([(step, kernel) for step, kernel, _ in self.steps], nodes, values)
+        return self._backend.ask_ahead([(step, kernel) for step, kernel, _ in self.steps], nodes, values, least)
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -44,7 +44,7 @@ class Runner:
         """
         noted: set[Node] = set()
         if self._asks:
-            for _ in self.asks(nodes, values):
+            for _ in self.asks(nodes, values, least=2):  # a single one would be waited for at once
                 pass
             self._asks = False
         activity, listeners = events.activity, events.listeners

@@ -74,10 +74,10 @@ class Llvm(OnHost):
         return compiled.is_native(kernel)
 
     def ask_ahead(
-        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]
+        self, steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any], least: int
     ) -> Iterator[None]:
         """Ask for all code before any of it is needed."""
-        return ask_ahead(steps, nodes, values)
+        return ask_ahead(steps, nodes, values, least)
 
     def bound(self, step: Step) -> Any:
         """What runs a step."""

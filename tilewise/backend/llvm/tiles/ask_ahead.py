@@ -24,20 +24,27 @@ from tilewise.backend.llvm.tiles.group import planned
 from tilewise.config import Settings, current
 from tilewise.ir.node import Length, Node
 from tilewise.stage.cut_axis import space_of
-from tilewise.stage.steps import Pass, Step, Tiled, View, makes
+from tilewise.stage.steps import Pass, Step, Tiled, View, makes, passes
 
 ND = np.ndarray[Any, Any]
 HALF = 0.5
 
 
-def ask_ahead(steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
-    """Ask for the code of steps, if it is being compiled at all: not where it comes from disk. In pieces."""
+def ask_ahead(
+    steps: Sequence[tuple[Step, Any]], nodes: Sequence[Any], values: Sequence[Any], least: int
+) -> Iterator[None]:
+    """Ask for the code of steps, in pieces, if it is being compiled at all: not where it comes from disk.
+
+    `least`: of fewer kernels nothing is asked for.
+    """
     settings = current()
     if settings.wait_for_native or not helper.running():
         return
     if threads.get_threads() > 1:
         with build.asking(), contextlib.suppress(Exception):
             parallel_for.ask()
+    if sum(len(passes(s)) for s, _ in steps) < least:
+        return
     seen, nodes = list(values), [n if n.known else _Guessed(n) for n in nodes]
     for step, kernel in steps:
         try:
