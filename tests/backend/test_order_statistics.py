@@ -127,8 +127,8 @@ def test_types_come_from_the_formula() -> None:
     """Shape, dtype and elements of NumPy's results, without its function, which loads numpy.ma."""
     for dtype in (np.float16, np.float32, np.float64, np.int8, np.uint64):
         for q in (50, 50.0, np.float32(50), [0, 50, 100], np.array([25.0, 75.0], np.float32), np.array([1, 99])):
-            for method in ("linear", "lower", "nearest", "midpoint", "weibull", "inverted_cdf"):
-                one = np.asarray(np.percentile(np.ones(1, dtype), q, method=method))
+            for method in METHODS:
+                one = np.asarray(np.percentile(np.ones(1, dtype), q, method=method))  # type: ignore[call-overload]
                 parts = q if type(q) in (int, float) else np.asarray(q)
                 shares, weak = shares_of("percentile", parts)
                 assert is_valid(shares, method)
