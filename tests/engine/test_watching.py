@@ -145,7 +145,7 @@ def test_blocks_that_take_turns_on_workers_can_be_stopped(
         np.save(tmp_path / f"{name}.npy", np.ones((8000, 10)))
     read, begun, gate, real = [0, 0], threading.Event(), threading.Event(), values._read
 
-    def slow(source: Any, box: Any, out: Any) -> None:
+    def slow(source: Any, box: Any, out: Any, how: Any) -> None:
         if source.path.endswith("x.npy"):
             half = int(box[0][0] >= 4000)
             read[half] += 1
@@ -153,7 +153,7 @@ def test_blocks_that_take_turns_on_workers_can_be_stopped(
                 begun.set()
             if read[half] >= 3:  # neither comes far before the other has begun
                 assert gate.wait(30.0)
-        real(source, box, out)
+        real(source, box, out, how)
 
     monkeypatch.setattr(values, "_read", slow)
     with tw.session(engine="threads", workers=2, memory="60kB") as session:
