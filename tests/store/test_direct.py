@@ -380,3 +380,23 @@ def test_a_kill_leaves_the_old_file_or_the_new_one(moment: int, small: Path) -> 
     assert done.returncode == (0 if moment == 1000 else -signal.SIGKILL)
     there = np.load(path)
     assert np.array_equal(there, x + 1.0) or (done.returncode and np.array_equal(there, x))
+
+
+def test_pages_larger_than_blocks(small: Path, moved: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes past the cache never shares a page with what does not."""
+    page, at = 4 * BLOCK, 100
+    monkeypatch.setattr(direct, "PAGESIZE", page)
+    data = np.random.default_rng(6).integers(0, 256, 6 * page, np.uint8)
+    handle = os.open(small / "x", os.O_RDWR | os.O_CREAT)
+    direct.write_at(handle, files.bytes_of(data), at)
+    os.close(handle)
+    np.testing.assert_array_equal(np.fromfile(small / "x", np.uint8)[at:], data)
+    assert moved["written"] == 5 * page
+
+
+def test_a_system_that_tells_users_only_of_files_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newer systems refuse others: what is installed for all users is not what to ask about."""
+    able = direct.able()
+    monkeypatch.setattr(os, "__file__", "/nowhere/os.py")
+    direct._cachestat.cache_clear()
+    assert direct.able() == able

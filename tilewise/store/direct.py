@@ -18,6 +18,7 @@ import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from mmap import PAGESIZE
 from threading import Lock, local
 from typing import Any
 
@@ -129,7 +130,8 @@ def read_at(handle: int, into: memoryview, at: int) -> bool:
 
 def write_at(handle: int, data: memoryview, at: int) -> None:
     """Write all bytes to a place of a file that is brought to the disk afterwards."""
-    low, high = -(-at // BLOCK) * BLOCK, (at + len(data)) // BLOCK * BLOCK
+    unit = _unit(handle)
+    low, high = -(-at // unit) * unit, (at + len(data)) // unit * unit
     done = low
     if high - low >= LEAST_BYTES and able():
         with _switched(handle) as direct:
@@ -139,6 +141,16 @@ def write_at(handle: int, data: memoryview, at: int) -> None:
         return
     files.write_at(handle, data[: low - at], at)  # parts of blocks that others may write to, as well
     files.write_at(handle, data[done - at :], done)
+
+
+def _unit(handle: int) -> int:
+    """What the cache and the file system handle as one piece: parts of it never go past the cache while others do not.
+
+    Pages have 64 KiB on some machines, and so have blocks of some file systems. What others write to a page that the
+    cache is about to bring to the disk would be lost.
+    """
+    told = getattr(os.fstat(handle), "st_blksize", BLOCK)
+    return max(BLOCK, PAGESIZE, told if told <= BETWEEN_BYTES and told & (told - 1) == 0 else BLOCK)
 
 
 @contextmanager
@@ -223,10 +235,7 @@ def _cached(handle: int, at: int, nbytes: int) -> bool:
     asked, told = (ctypes.c_uint64 * 2)(at, nbytes), (ctypes.c_uint64 * 5)()
     if call is None or call(_CACHESTAT, handle, ctypes.byref(asked), ctypes.byref(told), 0):
         return True
-    return 2 * int(told[0]) * _PAGE >= nbytes
-
-
-_PAGE = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else BLOCK
+    return 2 * int(told[0]) * PAGESIZE >= nbytes
 
 
 def able() -> bool:
@@ -243,5 +252,5 @@ def _cachestat() -> Any:
     call.restype = ctypes.c_long
     call.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
     asked, told = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 5)()
-    with open(os.__file__, "rb") as some:  # whether there is such a call, and whether it may be used
+    with open(os.devnull, "rb") as some:  # newer systems answer for files only that one may write to
         return None if call(_CACHESTAT, some.fileno(), ctypes.byref(asked), ctypes.byref(told), 0) else call

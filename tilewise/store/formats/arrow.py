@@ -272,6 +272,11 @@ def _csv_rows(
     )
 
 
+def _native(column: ND) -> ND:
+    """A column as Arrow takes it: in one piece, and in this machine's order of bytes."""
+    return np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+
+
 def write_table(path: Any, columns: Mapping[str, ND], overwrite: bool, kind: str) -> str:
     """A new file of columns, whole or not at all."""
     at = files.full_path(path)
@@ -288,7 +293,7 @@ def write_table(path: Any, columns: Mapping[str, ND], overwrite: bool, kind: str
         files.check_free(at, overwrite)
         made = files.beside(at)
         try:
-            table = pa.table({k: pa.array(np.ascontiguousarray(v)) for k, v in columns.items()})
+            table = pa.table({k: pa.array(_native(v)) for k, v in columns.items()})
             if kind == "parquet":
                 pa_parquet.write_table(table, made, write_page_checksum=True)
             elif kind == "csv":

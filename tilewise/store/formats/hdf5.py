@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import h5py
@@ -145,22 +146,62 @@ class H5Source(Source):
         return f"<hdf5 {self.path}[{self.name!r}] {self.shape} of {self.dtype}>"
 
 
-def _prepared(path: str, name: str, overwrite: bool) -> str:
+Copied = files.Stamp | None  # the file that a new one began as a copy of
+
+
+def _prepared(path: str, name: str, overwrite: bool) -> tuple[str, Copied]:
     """A copy of a file under another name, or none yet, without the dataset that is to come."""
     made = files.beside(path)
     with files.explained(path, "write"):
         files.check_free(path, overwrite=True)
-        if os.path.exists(path):
-            with _opened(path) as file:
-                if name in file and not overwrite:
-                    raise files.in_the_way(f"{path}[{name!r}]")
+        if not os.path.exists(path):
+            files.check_parent(path)
+            return made, None
+        copied = files.stamp(path)
+        with _opened(path) as file:
+            if name in file and not overwrite:
+                raise files.in_the_way(f"{path}[{name!r}]")
+        try:
             shutil.copyfile(path, made)
             with _opened(made, "r+") as file:
                 if name in file:
                     del file[name]
-        else:
-            files.check_parent(path)
-    return made
+        except BaseException:
+            files.remove(made)
+            raise
+    return made, copied
+
+
+def _replace(made: str, path: str, copied: Copied) -> None:
+    """Give a file its name, unless another dataset came into the old one, or it was changed, meanwhile."""
+    if (files.stamp(path) if os.path.exists(path) else None) != copied:
+        raise StoreError(
+            message(
+                f"{path} was written to by others meanwhile, and was left as they made it",
+                cure="Store again; datasets of one file have to be stored one after the other",
+            )
+        )
+    files.replace_file(made, path)
+
+
+@contextmanager
+def _making(path: str, made: str) -> Iterator[Any]:
+    """The unfinished file to make a dataset in. What HDF5 refuses is an error that names the file, and leaves none."""
+    try:
+        with files.explained(path, "write"), _opened(made, "a") as file:
+            yield file
+    except (ValueError, TypeError) as error:
+        files.remove(made)
+        raise StoreError(
+            message(
+                f"{path} cannot hold this array",
+                got=str(error),
+                cure="Give the elements another type, as x.view('i8') of dates, or store them as .npy",
+            )
+        ) from None
+    except BaseException:
+        files.remove(made)
+        raise
 
 
 class H5FlatSink(FlatSink):
@@ -169,19 +210,15 @@ class H5FlatSink(FlatSink):
     def __init__(self, path: Any, name: str, shape: tuple[int, ...], dtype: Any, overwrite: bool = False) -> None:
         at, kind = files.full_path(path), np.dtype(dtype)
         refuse_objects(at, kind)
-        made = _prepared(at, name, overwrite)
-        try:
-            with files.explained(at, "write"), _opened(made, "a") as file:
-                how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-                how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-                how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-                dataset = file.create_dataset(name, shape, kind, dcpl=how)
-                into = source_of(dataset, at, files.Stamp(1 << 62, 0, 0)) if dataset.size else None
-                if into is not None and not isinstance(into, FlatSource):
-                    raise StoreError(message(f"HDF5 cannot lay out {kind} as NumPy does", cure="Pass chunks="))
-        except BaseException:
-            files.remove(made)
-            raise
+        made, self._copied = _prepared(at, name, overwrite)
+        with _making(at, made) as file:
+            how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            dataset = file.create_dataset(name, shape, kind, dcpl=how)
+            into = source_of(dataset, at, files.Stamp(1 << 62, 0, 0)) if dataset.size else None
+            if into is not None and not isinstance(into, FlatSource):
+                raise StoreError(message(f"HDF5 cannot lay out {kind} as NumPy does", cure="Pass chunks="))
         whole = tuple((0, n) for n in shape)
         FileSink.__init__(self, at, tuple(shape), kind, tuple(max(n, 1) for n in shape), None)
         self._at, self.order, self.overwrite = made, None, True
@@ -189,6 +226,10 @@ class H5FlatSink(FlatSink):
         if into is not None:
             self.chunks, self._strides = into.chunks, into._strides
         assert region_lengths(at, whole, self.shape) == self.shape
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        _replace(self._at, self.path, self._copied)
 
 
 class H5Sink(FileSink):
@@ -210,18 +251,11 @@ class H5Sink(FileSink):
         refuse_objects(at, kind)
         if chunks is not None:
             check_chunks(at, shape, chunks)
-        self._at, self.name = _prepared(at, name, overwrite), name
+        (self._at, self._copied), self.name = _prepared(at, name, overwrite), name
         how = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress else {}
-        try:
-            with files.explained(at, "write"), _opened(self._at, "a") as file:
-                laid = file.create_dataset(name, shape, kind, chunks=chunks or True, fletcher32=True, **how)
-                super().__init__(at, tuple(shape), kind, tuple(laid.chunks), None)
-        except (ValueError, TypeError) as error:
-            files.remove(self._at)
-            raise StoreError(message(f"{at} cannot hold this array", got=str(error))) from None
-        except BaseException:
-            files.remove(self._at)
-            raise
+        with _making(at, self._at) as file:
+            laid = file.create_dataset(name, shape, kind, chunks=chunks or True, fletcher32=True, **how)
+            super().__init__(at, tuple(shape), kind, tuple(laid.chunks), None)
 
     def put(self, box: Box, block: ND) -> None:
         """Let HDF5 write a block."""
@@ -230,7 +264,7 @@ class H5Sink(FileSink):
 
     def finish(self) -> None:
         """Give the file its name."""
-        files.replace_file(self._at, self.path)
+        _replace(self._at, self.path, self._copied)
 
     def discard(self) -> None:
         """Remove the file."""
@@ -274,8 +308,8 @@ class H5Small(H5Sink):
 
     def __init__(self, path: Any, name: str, shape: tuple[int, ...], dtype: Any, overwrite: bool) -> None:
         at = files.full_path(path)
-        self._at, self.name = _prepared(at, name, overwrite), name
-        with files.explained(at, "write"), _opened(self._at, "a") as file:
+        (self._at, self._copied), self.name = _prepared(at, name, overwrite), name
+        with _making(at, self._at) as file:
             file.create_dataset(name, shape, dtype)
         FileSink.__init__(self, at, tuple(shape), np.dtype(dtype), tuple(max(n, 1) for n in shape), None)
 

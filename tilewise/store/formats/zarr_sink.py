@@ -117,14 +117,15 @@ class ZarrSink(FileSink):
         """The array, without its metadata where others can see it."""
         try:
             if self.place.url:
-                self._hide()
                 held = zarr.create_array(zarr.storage.MemoryStore(), name=self.place.name or None, **self._how)
+                self._hide()  # zarr has taken the type and the chunks: what is there is not lost to a mistake in them
                 return _onto(held, self.place.store("w"))
             if self.place.name and not self.place.zipped:
                 self._make_groups(self.place.store("a"))
             store = zarr.storage.ZipStore(self._at.path, mode="w") if self.place.zipped else self._at.path
             return zarr.create_array(store, name=self.place.name or None if self.place.zipped else None, **self._how)
-        except (OSError, *BROKEN) as error:
+        except (OSError, *BROKEN, TypeError) as error:
+            self._remove()
             raise self._refused(error) from None
 
     def _make_groups(self, store: Any) -> None:
@@ -173,9 +174,17 @@ class ZarrSink(FileSink):
         """Remove what was written."""
         if self.place.url:
             sync(self._made.store.delete_dir(self.place.name))
-        elif self.place.zipped:
+            return
+        if self.place.zipped:
             with suppress(OSError):  # it may be that the disk has no room for what is not written yet
                 self._made.store.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        """Remove what is not finished, where it has a name of its own."""
+        if self.place.url:
+            return
+        if self.place.zipped:
             files.remove(self._at.path)
         else:
             shutil.rmtree(self._at.path, ignore_errors=True)
