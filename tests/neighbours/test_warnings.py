@@ -27,6 +27,13 @@ np.array([1e308]) * 10
 np.array([200], "u1").astype("f2") * np.float16(60000)
 np.divide(x, 0.0)
 x /= 0.0
+c = np.array([1.0, 2j, 3.0])
+c.astype(float)
+c.astype(bool)
+x[:] = c[1:]
+np.array(c, dtype="f4")
+np.asarray(c, dtype=int)
+np.array([c, c]).astype("i2")
 np.zeros(3).std() / np.zeros(3).sum()
 """
 

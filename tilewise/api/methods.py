@@ -20,6 +20,7 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.array.assign import assign, check_writable
 from tilewise.array.cell import LOCK, private_copy
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
+from tilewise.array.interop.float_warnings import real_part
 from tilewise.array.number import CLASSES
 from tilewise.array.parts import only_handle
 from tilewise.array.schedule import policy
@@ -138,7 +139,7 @@ def astype(
         and copy
     ):
         nd = self._nd
-        if nd.nbytes < current().eager_bytes:
+        if nd.nbytes < current().eager_bytes and nd.dtype.kind != "c":
             return from_buffer(nd.astype(dtype))
     d = rec.dtype_of(dtype)
     if d == self.dtype and not copy and order == "K":
@@ -156,7 +157,7 @@ def astype(
         or strict_errors()
     ):
         how: Any = {"order": order, "casting": casting if by_value else "unsafe", "copy": True}
-        nd = forcing.force(self).astype(d, **how)
+        nd = (real_part(forcing.force(self), d) if complex_lost else forcing.force(self)).astype(d, **how)
         return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])
     node = node_of(self)
     return rec.record(cast(node, d) if d != node.dtype else copy_node(node, node.order), fixed=self._fixed)

@@ -36,6 +36,7 @@ from tilewise.array.indexing import (
     touches_little,
 )
 from tilewise.array.interop.array_like import given
+from tilewise.array.interop.float_warnings import real_part
 from tilewise.array.pending import register
 from tilewise.array.reuse import TEMPORARY
 from tilewise.array.schedule import policy, sites
@@ -88,6 +89,8 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                     v = value._nd if value._gen == c.gen else meta(value)
                     if chains.unproved is not None:
                         chains.prove(sys._getframe(depth))
+                    if v.dtype is not self._nd.dtype:  # type: ignore[union-attr]
+                        v = real_part(v, self._nd.dtype)  # type: ignore[union-attr]
                     if value._fixed:
                         v = v[()]  # NumPy's conversion of a number, and its complaint
             elif t is list or t is tuple:  # may hold Arrays

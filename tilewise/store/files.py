@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -108,9 +109,38 @@ def stamp(path: str) -> Stamp:
         return Stamp.of(os.stat(path))
 
 
+URL = re.compile(r"^(?!file://)[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
+
+
+def is_url(path: Any) -> bool:
+    """Whether a path is for fsspec to open: files of this machine are not, even as URLs.
+
+    >>> is_url("s3://bucket/a.zarr"), is_url("file:///data/a.zarr"), is_url("a.zarr")
+    (True, False, False)
+    """
+    return bool(URL.match(os.fsdecode(path)))
+
+
 def full_path(path: Any) -> str:
-    """A path as every process on this machine understands it."""
-    return str(os.path.abspath(os.path.expanduser(os.fspath(path))))
+    """A path as every process on this machine understands it; of a URL the error that only Zarr arrays have such."""
+    text = os.fsdecode(path)
+    if is_url(text):
+        raise StoreError(
+            message(
+                f"only Zarr arrays are read and written at URLs, not {shown(text)}",
+                cure="Copy the file to or from this machine, or give the array the suffix .zarr",
+            )
+        )
+    return str(os.path.abspath(os.path.expanduser(text.removeprefix("file://"))))
+
+
+def shown(path: str) -> str:
+    """A path or URL without a password.
+
+    >>> shown("ftp://me:secret@host/x.npy")
+    'ftp://***@host/x.npy'
+    """
+    return re.sub(r"://[^/@]*@", "://***@", path)
 
 
 def real(path: str) -> str:
@@ -186,6 +216,12 @@ def check_free(path: str, overwrite: bool) -> None:
         )
     if os.path.lexists(path) and not overwrite:
         raise in_the_way(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InTheWay(
+            message(
+                f"{path} is a pipe or a device, which no file replaces, and nothing was written", cure="Name a file"
+            )
+        )
 
 
 def check_parent(path: str) -> None:

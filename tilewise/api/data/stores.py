@@ -304,7 +304,7 @@ def store(
            [1., 1., 1.]])
     """
     kind = kind or kinds.by_suffix(path) or _refused(path)
-    url = kind == "zarr" and "://" in os.fspath(path)
+    url = kind == "zarr" and files.is_url(path)
     at = os.fspath(path) if url else files.full_path(path)
     if region is not None:
         into = _source_at(at, name, kind, storage_options, x)
@@ -424,6 +424,9 @@ def _region_sink(into: Source, box: Box) -> Sink:
 def _region(region: Any, shape: tuple[int, ...], x: Array) -> tuple[Box, Array]:
     """The box that slices or numbers mean, as NumPy would assign to it, and the array as it is written there."""
     given = region if isinstance(region, tuple) else (region,)
+    if any(part is ... for part in given):
+        here = next(k for k, part in enumerate(given) if part is ...)
+        given = *given[:here], *[slice(None)] * (len(shape) - len(given) + 1), *given[here + 1 :]
     if len(given) > len(shape):
         raise StoreError(message(f"a region has at most {len(shape)} slices", got=str(region)))
     box, dims = [], []
@@ -436,7 +439,12 @@ def _region(region: Any, shape: tuple[int, ...], x: Array) -> tuple[Box, Array]:
             box.append((low, max(low, high)))
             dims.append(max(low, high) - low)
         else:
-            at = range(n)[part]
+            try:
+                at = range(n)[part]
+            except (TypeError, IndexError) as error:
+                raise StoreError(
+                    message("a region is made of slices and numbers within the array", got=f"{part!r}: {error}")
+                ) from None
             box.append((at, at + 1))
     wide: Any = np.broadcast_to(x, tuple(dims)) if x.shape != tuple(dims) else x  # type: ignore[call-overload]
     return tuple(box), wide.reshape([hi - lo for lo, hi in box])

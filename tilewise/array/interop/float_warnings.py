@@ -95,6 +95,19 @@ def warn_at(place: tuple[str, int], names: dict[str, Any], said: Warning | str, 
     warnings.warn_explicit(said, kind, *place, names.get("__name__", "<string>"), seen)
 
 
+def real_part(values: Any, dtype: np.dtype[Any]) -> Any:
+    """What a cast of complex numbers to other ones keeps of them, with NumPy's warning at the user's line.
+
+    NumPy itself would warn at ours, as its casts do not ask `TELLER`.
+    """
+    if values.dtype.kind != "c" or dtype.kind not in "iufmM":
+        return values
+    frame = users_frame(sys._getframe(1))
+    text = "Casting complex values to real discards the imaginary part"
+    warn_at((frame.f_code.co_filename, frame.f_lineno), frame.f_globals, text, np.exceptions.ComplexWarning)
+    return values.real
+
+
 def tell_lines() -> None:
     """Have NumPy's messages go to the teller, unless the program has chosen something else; its warnings, too."""
     if np.geterr() == WARNED and np.geterrcall() is None:

@@ -63,7 +63,7 @@ def by_suffix(path: Any) -> str | None:
     >>> by_suffix("a.zarr"), by_suffix("s3://b/a.zarr/"), by_suffix("a.h5"), by_suffix("a")
     ('zarr', 'zarr', 'hdf5', None)
     """
-    text = os.fspath(path).lower().rstrip("/")
+    text = os.fsdecode(path).lower().rstrip("/")
     return next(
         (kind for suffix, kind in sorted(SUFFIXES.items(), key=lambda s: -len(s[0])) if text.endswith(suffix)), None
     )
@@ -71,10 +71,9 @@ def by_suffix(path: Any) -> str | None:
 
 def find(path: Any) -> str:
     """The kind of something that exists: by its first bytes, then by its name."""
-    text = os.fspath(path)
-    if "://" in text or "::" in text:
+    if files.is_url(path) and by_suffix(path) in (None, "zarr"):
         return "zarr"
-    name = files.full_path(text)
+    name = files.full_path(path)
     files.stamp(name)  # whether it is there
     if os.path.isdir(name):
         if is_checkpoint(name):

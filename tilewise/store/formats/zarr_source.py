@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import zipfile
 from collections.abc import Hashable, Mapping
 from functools import cached_property
@@ -28,7 +27,6 @@ from tilewise.store.formats.flat import refuse_objects
 from tilewise.store.formats.zarr_chunks import Chunks, chunks_of
 
 COMPLETE = "tilewise_complete"  # an attribute: every chunk was written, so that one that is missing was lost
-URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 BROKEN = (ValueError, RuntimeError, KeyError, zipfile.BadZipFile, EOFError)  # what decoders say of damaged bytes
 UNREADABLE = (OSError, *BROKEN, TypeError, AttributeError, LookupError, ArithmeticError)  # of damaged metadata
 
@@ -55,21 +53,11 @@ def hide(text: str, value: Any) -> str:
     return text
 
 
-def is_url(path: Any) -> bool:
-    """Whether a path is for fsspec to open."""
-    return bool(URL.match(os.fspath(path)))
-
-
-def shown(path: str) -> str:
-    """A path or URL without a password."""
-    return re.sub(r"://[^/@]*@", "://***@", path)
-
-
 class Place:
     """Where an array lies: a path or a URL with options. Pickles small, opens the array when first asked."""
 
     def __init__(self, path: Any, name: str = "", options: Mapping[str, Any] | None = None) -> None:
-        self.url = is_url(path)
+        self.url = files.is_url(path)
         self.path = os.fspath(path) if self.url else files.full_path(path)
         self.name, self.options = name, Options(options or {})
         self.zipped = not self.url and self.path.endswith(".zip")
@@ -77,7 +65,7 @@ class Place:
     @property
     def text(self) -> str:
         """For messages."""
-        return shown(self.path) + (f"/{self.name}" if self.name else "")
+        return files.shown(self.path) + (f"/{self.name}" if self.name else "")
 
     def store(self, mode: str = "r") -> Any:
         """The store that zarr reads or writes."""
@@ -97,7 +85,7 @@ class Place:
             return files.NotThere(
                 message(f"{self.text} holds no Zarr array", cure="Check the path, and the name of the array")
             )
-        text = self.options.hidden(shown(str(error))) or type(error).__name__
+        text = self.options.hidden(files.shown(str(error))) or type(error).__name__
         return StoreError(
             message(f"{self.text} cannot be read or written", got=text, cure="Restore it, or check access")
         )
@@ -165,7 +153,7 @@ class ZarrSource(Source):
 
     def fingerprint(self) -> Hashable:
         """The place and its state when it was opened."""
-        return "zarr", shown(self.place.path), self.place.name, self.place.digest(), self.state
+        return "zarr", files.shown(self.place.path), self.place.name, self.place.digest(), self.state
 
     def reads(self, path: str) -> bool:
         """Whether it lies there, or below."""
