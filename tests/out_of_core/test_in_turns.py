@@ -36,6 +36,14 @@ def everything_recorded(same_settings_after_each_test: None) -> None:
     tw.config(eager_bytes=0, fallback="silent", native=False)
 
 
+def inner(np: Any, x: Any) -> Any:
+    """A stencil that is written into new memory."""
+    made = np.empty_like(x)
+    made[1:-1] = x[2:] - x[:-2]
+    made[0] = made[-1] = 0
+    return made
+
+
 # By name: the program, and how often it reads the file.
 PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
     "sum": (lambda np, x: x.sum(0), 1),
@@ -50,6 +58,8 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
     "gradient": (lambda np, x: x.T @ (1 / (1 + np.exp(-(x @ SMALL)))), 1),
     "k-means": (lambda np, x: np.bincount(((x[:, None, :] - SMALL.T[:5]) ** 2).sum(2).argmin(1)), None),
     "transpose": (lambda np, x: (x * 2).T.copy(), 1),
+    "differences": (lambda np, x: np.gradient(x, axis=0), None),
+    "inner": (lambda np, x: inner(np, x), None),
     "mask": (lambda np, x: x[x[:, 0] > 50].sum(0), 1),
     "groups": (lambda np, x: np.bincount((x[:, 0] % 7).astype(int), weights=x[:, 1], minlength=7), None),
     "stencil": (lambda np, x: x[1:-1] + x[:-2] - 2 * x[2:], None),

@@ -20,7 +20,7 @@ from tilewise.array.interop.array_like import given
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts
 from tilewise.array.interop.opened import opened
 from tilewise.array.schedule import policy
-from tilewise.array.session import on_workers
+from tilewise.array.session import on_workers, unlimited_memory
 from tilewise.backend import threads
 from tilewise.config import LEAST
 from tilewise.ir.order import Order, by_strides, fortran
@@ -148,8 +148,8 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
     dims, d = _shape(shape), rec.dtype_of(dtype)
     if d.hasobject or not d.itemsize:  # strings of no length have one character
         return from_buffer(np.empty(dims, d, "F" if order == "F" else "C"))
-    if _nbytes(dims, d) >= policy.eager_limit() and on_workers():
-        return _filled(dims, 0, d, order)  # where it is wanted, not here to be sent there
+    if _nbytes(dims, d) >= policy.eager_limit() and (on_workers() or not unlimited_memory()):
+        return _filled(dims, 0, d, order)  # where and when it is wanted, not here and as a whole
     return from_buffer(pool.empty(dims, d, _perm(order, len(dims))))
 
 
