@@ -54,6 +54,15 @@ def sparse_mul(np, v, m, i, u, tmp):
 
 
 @needs("scipy")
+def sparse_operators(np, v, m, i, u, tmp):
+    import scipy.sparse as sp
+
+    dense, S = m @ m.T, sp.csr_matrix((m @ m.T).tolist())
+    both = (S + dense, dense + S, S - dense, dense - S, S + v[: S.shape[1]])
+    return [r.tolist() for r in both], [r.toarray().tolist() for r in (S / (dense + 1), S.T.tocoo() / (dense + 1))]
+
+
+@needs("scipy")
 def sparse_of(np, v, m, i, u, tmp):
     import scipy.sparse as sp
 

@@ -141,6 +141,9 @@ def _unlike(ufunc: np.ufunc, op: Callable[[Any, Any], Any], self: Array, other: 
         return rec.at_once(op, (self, other), {})
 
 
+SPARSE = "scipy.sparse."
+
+
 def foreign(other: Any) -> bool:
     """Whether Python should ask the other operand."""
     t = type(other)
@@ -154,10 +157,13 @@ def foreign(other: Any) -> bool:
 
 
 def _asked(op: Callable[[Any, Any], Any], self: Array, other: Any) -> Any:
-    """What the other operand makes of it. Frames and times of pandas take no arrays of two axes but NumPy's."""
-    if type(other).__module__.partition(".")[0] != "pandas":
+    """What the other operand makes of it. Some classes take no arrays, or none of two axes, but NumPy's."""
+    if not type(other).__module__.startswith(("pandas.", SPARSE)):
         return NotImplemented
-    r = op(np.asarray(self), other)
+    return _as_made(op(np.asarray(self), other))
+
+
+def _as_made(r: Any) -> Any:
     return from_buffer(r) if type(r) is ND and r.base is None else r
 
 
@@ -203,6 +209,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
             return method(self, other) if r is None else r
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
+        if type(other).__module__.startswith(SPARSE):  # it has been asked, and takes no arrays but NumPy's
+            return _as_made(op(other, np.asarray(self)))
         return binary(ufunc, other, self)
 
     return method
