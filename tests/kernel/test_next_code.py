@@ -13,7 +13,7 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler as plans
-from tilewise.array.evaluation import here
+from tilewise.array.evaluation import here, next_code
 from tilewise.backend import while_waiting
 from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.compile import build, helper
@@ -141,6 +141,21 @@ def test_the_programs_own_graph_stays_as_it_is(cold: None, monkeypatch: pytest.M
     assert np.array_equal(np.asarray(a), y)
     np.testing.assert_allclose(float(total), ((np.exp(x) + 1) * x).sum(), rtol=1e-12)
     np.testing.assert_allclose(np.asarray(c), np.exp(x) + 1, rtol=1e-14)
+
+
+def test_no_room_to_look_ahead_is_no_error(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "offered", at_once)
+
+    def full(node: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(next_code, "_array_like", full)
+    x = np.random.default_rng(7).normal(size=N)
+    a = tw.asarray(x)
+    first = np.exp(a) + 1
+    total, more = (first * a).sum(), np.sqrt(np.abs(first))
+    assert float(total) == pytest.approx(((np.exp(x) + 1) * x).sum(), rel=1e-12)
+    np.testing.assert_allclose(np.asarray(more), np.sqrt(np.exp(x) + 1), rtol=1e-14)
 
 
 def test_what_cannot_be_planned_ahead_is_left_alone(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:

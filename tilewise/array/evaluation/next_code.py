@@ -36,7 +36,10 @@ def requests(
     nodes: Sequence[Node], wanted: Iterable[int], outputs: Iterable[Cell], settings: Settings
 ) -> Iterator[None]:
     """Ask for the code of what is pending besides an evaluation that computes the wanted ones of some nodes."""
-    after = _After({nodes[i] for i in wanted}, set(outputs))
+    try:
+        after = _After({nodes[i] for i in wanted}, set(outputs))
+    except MemoryError:  # no room for the places of values: the evaluation under way may well have enough
+        return
     for cell in after.results()[:MOST_RESULTS]:
         yield
         with suppress(Exception):  # what cannot be planned ahead says so when it is asked for
