@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.store import files
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -56,3 +57,19 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
         tw.asarray(X).store(tmp_path / "x.npy", overwrite=True)
     assert stat.S_ISFIFO(os.stat(tmp_path / "x.npy").st_mode)
     assert os.listdir(tmp_path) == ["x.npy"]
+
+
+def test_bytes_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "x.raw").write_bytes(bytes(24))
+    with pytest.raises(ValueError, match="negative"):
+        tw.from_raw(tmp_path / "x.raw", "f8", (-1,))
+    for offset in (-8, 32):
+        with pytest.raises(tw.StoreError, match="begin within"):
+            tw.from_raw(tmp_path / "x.raw", "f8", offset=offset)
+    assert tw.from_raw(tmp_path / "x.raw", "f8", offset=24).shape == (0,)
+
+
+def test_what_a_library_says_of_damage_is_no_success(tmp_path: Path) -> None:
+    """Arrow raises OSErrors of its own, which have no number."""
+    with pytest.raises(tw.StoreError, match=r"damaged.*thrift"), files.explained("x.parquet", "read"):
+        raise OSError("Couldn't deserialize thrift")

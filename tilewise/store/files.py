@@ -173,6 +173,10 @@ def explained(path: str, doing: str) -> Iterator[None]:
     except FileExistsError:
         raise in_the_way(path) from None
     except OSError as error:
+        if not error.errno and doing == "read":  # no system's, but a library's, of what it has read
+            raise StoreError(
+                message(f"{path} is damaged, or of another kind", got=str(error), cure="Restore it, or check the path")
+            ) from None
         what = f"{path} cannot be {'read' if doing == 'read' else 'written'}: {os.strerror(error.errno or 0)}"
         cure = (READ_CURES if doing == "read" else CURES).get(error.errno or 0, "Check the path and its permissions")
         raise _like(error, message(what, cure=cure)) from None

@@ -115,6 +115,8 @@ def from_raw(path: Any, dtype: Any, shape: Any = None, *, offset: int = 0, order
     """
     kind, name = np.dtype(dtype), files.full_path(path)
     stamp = files.stamp(name)
+    if not 0 <= offset <= stamp.size:
+        raise StoreError(message(f"elements begin within {name}", got=f"offset={offset}, of {stamp.size:,} bytes"))
     if shape is None:
         if (stamp.size - offset) % max(kind.itemsize, 1):
             raise StoreError(
@@ -126,6 +128,8 @@ def from_raw(path: Any, dtype: Any, shape: Any = None, *, offset: int = 0, order
             )
         shape = ((stamp.size - offset) // kind.itemsize,)
     dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
+    if min(dims, default=0) < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {dims}")
     return from_source(FlatSource(name, dims, kind, offset, fortran(len(dims)) if order == "F" else None, stamp))
 
 
