@@ -158,7 +158,7 @@ def foreign(other: Any) -> bool:
 
 def _asked(op: Callable[[Any, Any], Any], self: Array, other: Any) -> Any:
     """What the other operand makes of it. Some classes take no arrays, or none of two axes, but NumPy's."""
-    if not type(other).__module__.startswith(("pandas.", SPARSE)):
+    if not type(other).__module__.startswith(("pandas", SPARSE)):
         return NotImplemented
     return _as_made(op(np.asarray(self), other))
 
