@@ -9,6 +9,7 @@ from tests.parfor.rows.aliases import ALIAS_ROWS
 from tests.parfor.rows.calls import CONTAINERS, NUMPY, WRITES_BY_CALLS
 from tests.parfor.rows.cells import CELL_ROWS
 from tests.parfor.rows.forms import FORM_ROWS
+from tests.parfor.rows.functions import FUNCTION_ROWS
 from tests.parfor.rows.groups import GROUP_ROWS
 from tests.parfor.rows.instances import INSTANCE_ROWS
 from tests.parfor.rows.names import ITERATORS, LATER, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
@@ -43,6 +44,7 @@ GROUPS = {
     "plain forms": FORM_ROWS,
     "aliases": ALIAS_ROWS,
     "instances": INSTANCE_ROWS,
+    "loops in functions": FUNCTION_ROWS,
 }
 
 

@@ -120,6 +120,8 @@ class Assign(Calls):
         scope.names[name] = replace(value, carried=frozenset())
         if not scope.called and scope.outer is None:
             self.name_use(name, "write", frozenset())
+        elif scope.called:  # the loops of this call only
+            self.name_use(name, "write", frozenset(), self.loops[scope.loops_outside :])
 
     def _unpack(self, targets: Sequence[ast.expr], value: Val) -> None:
         plain = not any(isinstance(t, ast.Starred) for t in targets)

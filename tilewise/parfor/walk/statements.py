@@ -110,6 +110,9 @@ class Branches(Assign):
     def _do_return(self, node: ast.Return) -> bool:
         value = self.ev(node.value) if node.value is not None else Val(known=None, scalar=True)
         if self.scope.called:
+            ended = [i for i in self.loops[self.scope.loops_outside :] if i in self.parallel]
+            if ended:  # loops of the function that is being followed
+                self.hazard("return", "control", "a return ends the loop, and iterations after it", ended)
             self.scope.returned = join(self.scope.returned, value) if self.scope.returned is not None else value
         else:
             self.use(value)
@@ -119,7 +122,8 @@ class Branches(Assign):
     def _do_break(self, node: ast.Break) -> bool:
         self.exits[-1][1].append(dict(self.scope.names))
         if self.exits[-1][2] in self.parallel:
-            self.hazard("break", "control", "a break ends the loop, and iterations after it")
+            why = "a break ends the loop, and iterations after it"
+            self.hazard("break", "control", why, [self.exits[-1][2]])
         return True
 
     def _do_continue(self, node: ast.Continue) -> bool:

@@ -173,7 +173,7 @@ class Functions(Attributes):
             names.setdefault(name, value)
         kept = self.scope
         scope = Scope(names, function.scope)
-        scope.called = True
+        scope.called, scope.loops_outside = True, len(self.loops)
         self.scope = scope
         self.depth += 1
         guards, unsure, line, at, file = len(self.guards), self.unsure, self.line, self.at, self.file
