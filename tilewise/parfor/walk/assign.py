@@ -62,7 +62,7 @@ class Assign(Calls):
         if isinstance(node.target, ast.Subscript):
             base, parts = self.ev(node.target.value), self.parts_of(node.target.slice)
             old = self.use(self.load(base, parts))
-            if base.view is None and not old.scalar:
+            if (base.view is None or base.kind == "O") and not old.scalar:
                 self._write(old, right)
             if base.view is not None or not _stays(old):
                 self._put(base, parts, right)

@@ -82,6 +82,10 @@ class Attributes(Exprs):
             return Val(scalar=True, kind=None if name in ("shape", "dtype") else "i")
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
+        self._attribute_read(base, name)
+        there = [o for o in base.objs if not o.array and name in getattr(o.value, "__dict__", {})]
+        if there and len(there) == len(base.objs) and not base.anything:
+            return self._of_several(there, name)
         if len(base.objs) == 1 and base.view is None and not base.anything:
             (only,) = base.objs
             if name in only.fields and name not in only.written_at and not only.written_elsewhere:
@@ -93,6 +97,23 @@ class Attributes(Exprs):
             if static is None:
                 return Val(objs=held, anything=any(o.anything for o in base.objs))
         return Val(method=(base, name), objs=held, anything=base.anything or any(o.anything for o in base.objs))
+
+    def _attribute_read(self, base: Val, name: str) -> None:
+        """Record that an attribute is read of objects that have it, or may have been given it in the loop."""
+        read = frozenset(
+            o for o in base.objs if not o.array and (not o.key or name in getattr(o.value, "__dict__", {}))
+        )
+        if read:
+            self.touch_cells(Val(objs=read, ident=base.ident), fixed_key(name), write=False)
+
+    def _of_several(self, there: Sequence[Obj], name: str) -> Val:
+        """An attribute of one of several objects that were there before: what it was, or what the loop puts there."""
+        total: Val | None = None
+        for obj in there:
+            was = replace(self.value_of(vars(obj.value)[name], f"{obj.name}.{name}"), known=Val().known, expr=None)
+            put = Val(objs=frozenset(obj.content), anything=obj.anything, scalar=True)
+            total = join(join(total, was), put) if obj.content or obj.anything else join(total, was)
+        return total or ANYTHING
 
     def _as_now(self, value: Val) -> Val:
         """What an attribute was given; in an inner loop, that may have been in another round of it."""
