@@ -179,6 +179,8 @@ class Assign(Calls):
         base = self.ev(target.value)
         parts = self.parts_of(target.slice)
         operands = [self.use(self.ev(o)) for o in found.operands]
+        if base.view is not None and base.kind == "O":
+            return False  # what is in a cell may be changed in place
         if base.view is not None:
             self.accumulate(self.region(base, parts), found.op, operands)
             return True

@@ -38,6 +38,7 @@ from tilewise.parfor.walk.values import (
     ANYTHING,
     NUMBER,
     Val,
+    is_exact,
     join,
     of_expr,
     same,
@@ -172,7 +173,7 @@ class Statements(Branches):
         """Integers that seem to grow by the same number in each iteration, and by how much."""
         if index in self.parallel or math.isinf(index.extent.hi):
             return {}
-        exact = {n: replace(entry[n], known=Val().known) for n in _added_to(body) & entry.keys() if _is_exact(entry[n])}
+        exact = {n: replace(entry[n], known=Val().known) for n in _added_to(body) & entry.keys() if is_exact(entry[n])}
         if not exact:
             return {}
         end = self._once(index, begin, body, head | exact)[0]
@@ -180,7 +181,7 @@ class Statements(Branches):
         for name, value in exact.items():
             last = end.get(name, Val())
             by = last.expr - value.expr if last.expr is not None and value.expr is not None else None
-            if by is not None and _is_exact(last) and by.constant and by.const:
+            if by is not None and is_exact(last) and by.constant and by.const:
                 found[name] = by.const
         return found
 
@@ -236,14 +237,9 @@ class Statements(Branches):
         return None if not hasattr(builtins, name) else NUMBER
 
 
-def _is_exact(value: Val) -> bool:
-    """Whether a value is an integer that is known as an expression, of a type that does not wrap."""
-    return value.scalar and value.expr is not None and value.expr.integer and value.kind == "i" and value.narrow is None
-
-
 def _is_next(head: Val, step: int, end: Val | None) -> bool:
     """Whether an iteration that begins with a number ends with the number of the next one."""
-    if end is None or not _is_exact(end) or head.expr is None or end.expr is None:
+    if end is None or not is_exact(end) or head.expr is None or end.expr is None:
         return False
     return (head.expr + constant(step)).key() == end.expr.key()
 

@@ -9,9 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewise.kernel.dependence.expr import (
-    Index,
-)
+from tilewise.kernel.dependence.expr import Index, select, truth
 from tilewise.parfor.walk.accumulate import accumulation
 from tilewise.parfor.walk.assign import Assign
 from tilewise.parfor.walk.calls import library
@@ -20,8 +18,10 @@ from tilewise.parfor.walk.names import Names, assigned, joined
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,
+    is_exact,
     join,
     objects,
+    of_expr,
 )
 
 
@@ -154,10 +154,25 @@ class Branches(Assign):
         self.unsure = unsure
         if ended and other_ended:
             return True
-        self.scope.names = no if ended else yes if other_ended else joined(yes, no)
+        self.scope.names = no if ended else yes if other_ended else self._either_way(test, yes, no)
         if ended or other_ended:  # what follows runs on one side only
             self.add_guard(test, other_ended)
         return False
+
+    @staticmethod
+    def _either_way(test: Val, yes: Names, no: Names) -> Names:
+        """Names after both branches: integers depend on the condition, if that is known."""
+        out = joined(yes, no)
+        if test.expr is None or not test.expr.integer:
+            return out
+        for name in yes.keys() & no.keys():
+            a, b = yes[name], no[name]
+            if a is b or not (is_exact(a) and is_exact(b)) or a.expr is None or b.expr is None:
+                continue
+            if a.expr.affine or b.expr.affine:  # else they would double at each condition
+                chosen = of_expr(select(truth(test.expr), a.expr, b.expr))
+                out[name] = replace(chosen, carried=a.carried | b.carried)
+        return out
 
     def _do_try(self, node: ast.Try) -> bool:
         before = dict(self.scope.names)
