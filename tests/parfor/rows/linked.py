@@ -9,6 +9,11 @@ class Node:
     def __init__(self, v): self.v = v; self.next = None; self.kids = []
 nodes = [Node(float(k)) for k in range(20)]
 for first, second in zip(nodes, nodes[1:]): first.next = second
+class Slots:
+    __slots__ = ("v", "next")
+    def __init__(self, v): self.v = v; self.next = None
+slots = [Slots(float(k)) for k in range(20)]
+for first, second in zip(slots, slots[1:]): first.next = second
 gens = [np.random.default_rng(k) for k in range(20)]; one = [np.random.default_rng(0)] * 20
 bits = np.random.PCG64(1); alike = [np.random.Generator(bits) for _ in range(20)]
 sh = [0]; cells = np.empty(20, object)
@@ -25,6 +30,9 @@ LINKED = [
         body("nodes[i].next.kids.append(3)", "C[i] = len(nodes[i].kids)"),
         body("q = nodes[i] if B[i] > 3 else nodes[0]", "C[i] = q.v", "nodes[i].v = 3.0"),
         body("q = nodes[0]", "while q is not None:\n    C[i] += q.v\n    q = q.next", "nodes[i].v = 3.0"),
+        body("slots[i].v = slots[i].next.v"),
+        body("C[i] = slots[i].next.v", "slots[i].v = 3.0"),
+        body("nodes[i].w = 1", "C[i] = nodes[i].next.w", over="range(10, -1, -1)"),
         body("cells[i] += [3]"),
         body("for z in (nodes[0], nodes[i]): C[i] += z.v", "nodes[i].v = 3.0"),
         body("kept = Undone()", "A[i] = 1"),
