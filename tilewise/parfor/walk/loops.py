@@ -133,7 +133,7 @@ class Statements(Branches):
         changed = assigned(body, self._in_place(body))
         if target is not None:
             changed |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-        entry = {}
+        entry: Names = {}
         for name in changed:
             old = before.get(name) or self._entry(name)
             entry[name] = replace(old, carried=old.carried | {index})
@@ -177,7 +177,7 @@ class Statements(Branches):
         if not exact:
             return {}
         end = self._once(index, begin, body, head | exact)[0]
-        found = {}
+        found: dict[str, int] = {}
         for name, value in exact.items():
             last = end.get(name, Val())
             by = last.expr - value.expr if last.expr is not None and value.expr is not None else None
@@ -246,7 +246,7 @@ def _is_next(head: Val, step: int, end: Val | None) -> bool:
 
 def _added_to(body: Sequence[ast.stmt]) -> set[str]:
     """Names that something is added to."""
-    found = set()
+    found: set[str] = set()
     for node in inner_nodes(body):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
             found |= {node.target.id} if isinstance(node.target, ast.Name) else set()
