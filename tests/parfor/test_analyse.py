@@ -9,8 +9,10 @@ from tests.parfor.rows.aliases import ALIAS_ROWS
 from tests.parfor.rows.calls import CONTAINERS, NUMPY, WRITES_BY_CALLS
 from tests.parfor.rows.cells import CELL_ROWS
 from tests.parfor.rows.forms import FORM_ROWS
+from tests.parfor.rows.functions import FUNCTION_ROWS
 from tests.parfor.rows.groups import GROUP_ROWS
 from tests.parfor.rows.instances import INSTANCE_ROWS
+from tests.parfor.rows.linked import COUNTED, DRAWN, LINKED
 from tests.parfor.rows.names import ITERATORS, LATER, LEFT_NAMES, NESTS, REDUCTIONS, SCALARS
 from tests.parfor.rows.own_code import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.rows.places import ELEMENTS, NARROW, SLICES, VIEWS
@@ -43,6 +45,10 @@ GROUPS = {
     "plain forms": FORM_ROWS,
     "aliases": ALIAS_ROWS,
     "instances": INSTANCE_ROWS,
+    "loops in functions": FUNCTION_ROWS,
+    "objects linked to others": LINKED,
+    "generators of lists": DRAWN,
+    "positions that are counted": COUNTED,
 }
 
 

@@ -16,12 +16,20 @@ from tests.parfor.rows.aliases import ALIAS_ROWS
 from tests.parfor.rows.cells import CELL_ROWS
 from tests.parfor.rows.forms import FORM_ROWS
 from tests.parfor.rows.instances import INSTANCE_ROWS
-from tests.parfor.rows.row import Row
+from tests.parfor.rows.linked import COUNTED
+from tests.parfor.rows.row import SETUP, Row
 from tilewise.parfor.walk.names import assigned
 
 MODULE = "tilewise_parfor_rows"
 LEFT = ("s", "c", "mx", "mn")  # names that loops accumulate
-GROUPS = {"cells": CELL_ROWS, "forms": FORM_ROWS, "aliases": ALIAS_ROWS, "instances": INSTANCE_ROWS}
+COUNTED_RUN = [row._replace(setup=SETUP + row.setup) for row in COUNTED]
+GROUPS = {
+    "cells": CELL_ROWS,
+    "forms": FORM_ROWS,
+    "aliases": ALIAS_ROWS,
+    "instances": INSTANCE_ROWS,
+    "counted": COUNTED_RUN,
+}
 
 
 def program(row: Row, mode: str, names: list[str]) -> str:

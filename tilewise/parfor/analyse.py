@@ -133,15 +133,27 @@ def judge(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any, at_en
     calls = any(isinstance(n, ast.Call) for statement in body for n in ast.walk(statement))
     try:
         walk = walked(body, names, functions)
-        found = {loop.node: verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found}
+        found: dict[ast.For, Verdict] = {}
+        for loop in walk.found:  # once for each call of the function that it is in
+            if loop.node not in found or found[loop.node].independent:
+                found[loop.node] = verdict_of(walk, loop, body, at_end if calls else set())
+        why = ""
     except FAILURES as error:
         found = {}
         why = f"the walk failed: {type(error).__name__}: {error}"
-    else:
-        why = "it is never reached"
     loops = [n for s in body for n in _in_order(s) if isinstance(n, ast.For) and is_parfor(n.iter)]
-    missing = not found and why != "it is never reached"
-    return [found.get(n) or _not_walked(n, missing, why) for n in loops]
+    hidden = {n for s in body for n in _not_followed(s)}
+    calls_missing = "it is in a function or statement that is not followed"
+    return [found.get(n) or _not_walked(n, why or (calls_missing if n in hidden else "")) for n in loops]
+
+
+def _not_followed(node: ast.AST) -> Iterator[ast.AST]:
+    """What is in statements that the walk may pass by without an account of what they do."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.TryStar | ast.AsyncWith):
+        yield from ast.walk(node)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _not_followed(child)
 
 
 def _in_order(node: ast.AST) -> Iterator[ast.AST]:
@@ -151,8 +163,9 @@ def _in_order(node: ast.AST) -> Iterator[ast.AST]:
         yield from _in_order(child)
 
 
-def _not_walked(node: ast.For, failed: bool, why: str) -> Verdict:
-    if failed:
+def _not_walked(node: ast.For, why: str) -> Verdict:
+    """The verdict for a loop that was not met: it is not reached, or `why` says why that is not sure."""
+    if why:
         return Verdict(False, "?", (0, 1), "not followed", node.lineno, ((node.lineno, ast.unparse(node.iter)),), why)
     return Verdict(True, None, None, "trip count", node.lineno)
 

@@ -48,6 +48,7 @@ class Results:
     lists: list[list[Any]] = field(default_factory=list)
     dicts: list[dict[Any, Any]] = field(default_factory=list)
     instances: list[Any] = field(default_factory=list)
+    streams: list[Any] = field(default_factory=list)  # bit generators of a list, each drawn from in one iteration
 
     def backup(self, folder: str | None = None) -> Results:
         """Copies, to go back to; of arrays of numbers in files, if there is a folder for them."""
@@ -56,6 +57,7 @@ class Results:
             [list(x) for x in self.lists],
             [dict(x) for x in self.dicts],
             [dict(vars(x)) for x in self.instances],
+            [x.state for x in self.streams],
         )
 
     def restore(self, backup: Results) -> None:
@@ -70,6 +72,8 @@ class Results:
         for instance, attributes in zip(self.instances, backup.instances, strict=True):
             vars(instance).clear()
             vars(instance).update(attributes)
+        for stream, state in zip(self.streams, backup.streams, strict=True):
+            stream.state = state
 
 
 @dataclass

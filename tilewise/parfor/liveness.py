@@ -120,12 +120,23 @@ def live_after(program: Sequence[ast.stmt], loop: ast.stmt, at_end: Names = NONE
     >>> sorted(live_after(tree.body, tree.body[0]))
     ['print', 't']
     """
+    program = _function_around(program, loop)
     found = Liveness(loop)
     found.block(program, at_end)
     held = {id(n) for n in ast.walk(loop)}
     for node in (n for statement in program for n in ast.walk(statement)):  # functions may be called at any time
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and id(node) not in held:
             found.after |= free_names(node)
+        if isinstance(node, ast.Global | ast.Nonlocal):  # these live longer than the function
+            found.after |= set(node.names)
     if found.after & READ_ALL:
         found.after |= stored_names(loop)
     return found.after
+
+
+def _function_around(program: Sequence[ast.stmt], loop: ast.stmt) -> Sequence[ast.stmt]:
+    """The statements of the innermost function that has the loop, or all of them."""
+    for node in (n for statement in program for n in ast.walk(statement)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(n is loop for n in ast.walk(node)):
+            return _function_around(node.body, loop)
+    return program

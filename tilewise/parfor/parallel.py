@@ -307,6 +307,8 @@ class _Run:
                 results.lists.append(thing)
             elif isinstance(thing, dict):
                 results.dicts.append(thing)
+            elif isinstance(thing, np.random.BitGenerator):
+                results.streams.append(thing)
             elif obj.written and isinstance(getattr(thing, "__dict__", None), dict) and not isinstance(thing, Cell):
                 results.instances.append(thing)
             elif obj.written:
@@ -327,6 +329,12 @@ class _Run:
         modes = {"threads", "processes", "cluster"}
         if not workers_can_fork():
             modes.remove("processes")
+        if results.streams:
+            if self.options.mode not in (None, "threads"):
+                cure = 'Use rng=generator, or mode="threads"'
+                text = "the states of generators of a list come back from threads only"
+                raise ParforError(message(text, where=self.source.where, cure=cure))
+            modes = {"threads"}  # or the plain loop
         if self.options.mode == "threads":
             for what, there in (
                 ("a dict as a result", bool(results.dicts)),
@@ -338,7 +346,7 @@ class _Run:
                     raise ParforError(message(f"threads cannot keep apart {what}", where=self.source.where, cure=cure))
         if several or cells or results.dicts or not self.options.check:
             modes -= {"threads"} if self.options.mode != "threads" else set()
-        if not modes & {self.options.mode or "threads", "processes"}:
+        if not results.streams and not modes & {self.options.mode or "threads", "processes"}:
             text = "processes of a parfor need fork, which this system does not have"
             raise ParforError(message(text, cure='Use mode="threads" or mode="cluster"'))
         return frozenset(modes)

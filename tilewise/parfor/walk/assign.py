@@ -62,7 +62,7 @@ class Assign(Calls):
         if isinstance(node.target, ast.Subscript):
             base, parts = self.ev(node.target.value), self.parts_of(node.target.slice)
             old = self.use(self.load(base, parts))
-            if base.view is None and not old.scalar:
+            if (base.view is None or base.kind == "O") and not old.scalar:
                 self._write(old, right)
             if base.view is not None or not _stays(old):
                 self._put(base, parts, right)
@@ -120,6 +120,8 @@ class Assign(Calls):
         scope.names[name] = replace(value, carried=frozenset())
         if not scope.called and scope.outer is None:
             self.name_use(name, "write", frozenset())
+        elif scope.called:  # the loops of this call only
+            self.name_use(name, "write", frozenset(), self.loops[scope.loops_outside :])
 
     def _unpack(self, targets: Sequence[ast.expr], value: Val) -> None:
         plain = not any(isinstance(t, ast.Starred) for t in targets)
@@ -177,6 +179,8 @@ class Assign(Calls):
         base = self.ev(target.value)
         parts = self.parts_of(target.slice)
         operands = [self.use(self.ev(o)) for o in found.operands]
+        if base.view is not None and base.kind == "O":
+            return False  # what is in a cell may be changed in place
         if base.view is not None:
             self.accumulate(self.region(base, parts), found.op, operands)
             return True

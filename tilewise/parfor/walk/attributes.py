@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import inspect
 import types
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from tilewise.parfor.walk.own_code import classes_of, runs_when_read
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
+    NOTHING,
     NUMBER,
     Obj,
     Val,
@@ -82,6 +84,10 @@ class Attributes(Exprs):
             return Val(scalar=True, kind=None if name in ("shape", "dtype") else "i")
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
+        self._attribute_read(base, name)
+        there = [o for o in base.objs if not o.array and o.key and _attribute_of(o.value, name) is not NOTHING]
+        if there and len(there) == len(base.objs) and not base.anything:
+            return self._of_several(there, name)
         if len(base.objs) == 1 and base.view is None and not base.anything:
             (only,) = base.objs
             if name in only.fields and name not in only.written_at and not only.written_elsewhere:
@@ -93,6 +99,23 @@ class Attributes(Exprs):
             if static is None:
                 return Val(objs=held, anything=any(o.anything for o in base.objs))
         return Val(method=(base, name), objs=held, anything=base.anything or any(o.anything for o in base.objs))
+
+    def _attribute_read(self, base: Val, name: str) -> None:
+        """Record that an attribute is read of objects that have it, or may have been given it in the loop."""
+        read = frozenset(o for o in base.objs if not o.array and _has_attributes(o, name))
+        if read:
+            self.touch_cells(Val(objs=read, ident=base.ident), fixed_key(name), write=False)
+
+    def _of_several(self, there: Sequence[Obj], name: str) -> Val:
+        """An attribute of one of several objects that were there before: what it was, or what the loop puts there."""
+        total: Val | None = None
+        for obj in there:
+            was = replace(
+                self.value_of(_attribute_of(obj.value, name), f"{obj.name}.{name}"), known=Val().known, expr=None
+            )
+            put = Val(objs=frozenset(obj.content), anything=obj.anything, scalar=True)
+            total = join(join(total, was), put) if obj.content or obj.anything else join(total, was)
+        return total or ANYTHING
 
     def _as_now(self, value: Val) -> Val:
         """What an attribute was given; in an inner loop, that may have been in another round of it."""
@@ -172,3 +195,20 @@ class Attributes(Exprs):
 
 def _length(expr: Expr | None) -> Val:
     return of_expr(expr) if expr is not None else INTEGER
+
+
+def _attribute_of(thing: Any, name: str) -> Any:
+    """What an object has by itself under a name, in its dict or in a slot; NOTHING if there is nothing."""
+    own = getattr(thing, "__dict__", {})
+    if name in own:
+        return own[name]
+    slot = isinstance(inspect.getattr_static(type(thing), name, None), types.MemberDescriptorType)
+    return getattr(thing, name, NOTHING) if slot else NOTHING
+
+
+def _has_attributes(obj: Obj, name: str) -> bool:
+    """Whether an object has an attribute, or may be given it: lists and dicts are not."""
+    if not obj.key:
+        return obj.cls is not None
+    containers = list | dict | set | frozenset | tuple | collections.deque
+    return not isinstance(obj.value, containers) or _attribute_of(obj.value, name) is not NOTHING

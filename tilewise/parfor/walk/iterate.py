@@ -152,6 +152,9 @@ class Iterations(Cells):
         """A loop over a value."""
         if value.is_known and isinstance(value.known, dict):
             return self._over_dict(value, "keys")
+        if value.is_known and type(value.known) in (str, bytes):
+            letters = list(value.known)
+            return Iteration(constant(len(letters)), lambda at: self.element(letters, at, "an element"))
         length = length_of(value)
         stays = not isinstance(value.known, list) or self.length_read(value)
         if length is None or not stays or (value.is_known and isinstance(value.known, set | frozenset)):

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tilewise.kernel.dependence.expr import (
-    Index,
-    var,
-)
+from tilewise.kernel.dependence.expr import Expr, Index, constant, scale, var
 from tilewise.parfor.walk.iterate import Iteration
 from tilewise.parfor.walk.kept import inner_nodes, replace
 from tilewise.parfor.walk.names import (
@@ -40,7 +38,9 @@ from tilewise.parfor.walk.values import (
     ANYTHING,
     NUMBER,
     Val,
+    is_exact,
     join,
+    of_expr,
     same,
 )
 
@@ -133,18 +133,24 @@ class Statements(Branches):
         changed = assigned(body, self._in_place(body))
         if target is not None:
             changed |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-        head = dict(before)
+        entry: Names = {}
         for name in changed:
             old = before.get(name) or self._entry(name)
-            head[name] = anew(replace(old, carried=old.carried | {index}))
+            entry[name] = replace(old, carried=old.carried | {index})
+        head = before | {name: anew(old) for name, old in entry.items()}
         self.silent += 1
+        steps = self._steps(index, begin, body, head, entry)
+        head |= {n: self._stepped(entry[n], step, var(index)) for n, step in steps.items()}
         for turn in range(ROUNDS):
             end = self._once(index, begin, body, head)[0]
+            for n in [n for n, step in steps.items() if not _is_next(head[n], step, end.get(n))]:
+                del steps[n]
             newer = {
-                n: anew(stale(join(head[n], replace(end.get(n, Val()), carried=frozenset())), index)) for n in changed
+                n: anew(stale(join(head[n], replace(end.get(n, Val()), carried=frozenset())), index))
+                for n in changed - steps.keys()
             }
             newer = {n: replace(v, carried=v.carried | {index}) for n, v in newer.items()}
-            moving = [n for n in changed if not same(without_inner(newer[n], index), without_inner(head[n], index))]
+            moving = [n for n in newer if not same(without_inner(newer[n], index), without_inner(head[n], index))]
             if turn == ROUNDS - 1:
                 newer |= {n: replace(ANYTHING, carried=newer[n].carried) for n in moving}
             head |= newer
@@ -155,9 +161,35 @@ class Statements(Branches):
         after = end
         if not positive_length(index.extent):
             after = joined(before, end)
+        if not breaks and index.extent.lo >= 0:
+            after |= {n: self._stepped(entry[n], step, index.extent) for n, step in steps.items()}
         for other in breaks:
             after = joined(after, other)
         self.scope.names = after
+
+    def _steps(
+        self, index: Index, begin: Callable[[], None], body: Sequence[ast.stmt], head: Names, entry: Names
+    ) -> dict[str, int]:
+        """Integers that seem to grow by the same number in each iteration, and by how much."""
+        if index in self.parallel or math.isinf(index.extent.hi):
+            return {}
+        exact = {n: replace(entry[n], known=Val().known) for n in _added_to(body) & entry.keys() if is_exact(entry[n])}
+        if not exact:
+            return {}
+        end = self._once(index, begin, body, head | exact)[0]
+        found: dict[str, int] = {}
+        for name, value in exact.items():
+            last = end.get(name, Val())
+            by = last.expr - value.expr if last.expr is not None and value.expr is not None else None
+            if by is not None and is_exact(last) and by.constant and by.const:
+                found[name] = by.const
+        return found
+
+    @staticmethod
+    def _stepped(entry: Val, step: int, times: Expr) -> Val:
+        """An integer that has grown so many times."""
+        assert entry.expr is not None
+        return replace(of_expr(entry.expr + scale(times, step)), carried=entry.carried)
 
     def _once(
         self, index: Index, begin: Callable[[], None], body: Sequence[ast.stmt], head: Names
@@ -203,3 +235,22 @@ class Statements(Branches):
                 return self._quiet(name)
             scope = scope.outer
         return None if not hasattr(builtins, name) else NUMBER
+
+
+def _is_next(head: Val, step: int, end: Val | None) -> bool:
+    """Whether an iteration that begins with a number ends with the number of the next one."""
+    if end is None or not is_exact(end) or head.expr is None or end.expr is None:
+        return False
+    return (head.expr + constant(step)).key() == end.expr.key()
+
+
+def _added_to(body: Sequence[ast.stmt]) -> set[str]:
+    """Names that something is added to."""
+    found: set[str] = set()
+    for node in inner_nodes(body):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+            found |= {node.target.id} if isinstance(node.target, ast.Name) else set()
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            read = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+            found |= {t.id for t in node.targets if isinstance(t, ast.Name)} & read
+    return found

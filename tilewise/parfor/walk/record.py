@@ -146,15 +146,16 @@ class Recorder:
         del self.guards[kept:]
         self.loops.pop()
 
-    def hazard(self, variable: str, test: str, why: str) -> None:
-        """Note what orders iterations."""
+    def hazard(self, variable: str, test: str, why: str, loops: Sequence[Index] | None = None) -> None:
+        """Note what orders the iterations of some loops, of all around this place if they are left out."""
         if self.parallel and not self.silent:
-            self.hazards.append(Hazard(variable, test, tuple(self.loops), self.line, why))
+            self.hazards.append(Hazard(variable, test, tuple(self.loops if loops is None else loops), self.line, why))
 
-    def name_use(self, name: str, how: str, carried: frozenset[Index]) -> None:
-        """Note what happens to a name."""
-        if self.parallel and not self.silent:
-            self.names.append(NameUse(name, how, carried, tuple(self.loops), self.line, self.text()))
+    def name_use(self, name: str, how: str, carried: frozenset[Index], loops: Sequence[Index] | None = None) -> None:
+        """Note what happens to a name in some loops, in all around this place if they are left out."""
+        if self.parallel and not self.silent and loops != []:
+            around = tuple(self.loops if loops is None else loops)
+            self.names.append(NameUse(name, how, carried, around, self.line, self.text()))
 
     # -- memory ---------------------------------------------------------------------------------------------------
 

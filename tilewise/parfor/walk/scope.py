@@ -43,6 +43,7 @@ class Scope:
         self.returned: Val | None = None
         self.comprehension = False
         self.called = False  # a function that is being followed
+        self.loops_outside = 0  # loops around its call
 
 
 class Walk(Knowns):

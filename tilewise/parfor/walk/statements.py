@@ -9,9 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewise.kernel.dependence.expr import (
-    Index,
-)
+from tilewise.kernel.dependence.expr import Index, select, truth
 from tilewise.parfor.walk.accumulate import accumulation
 from tilewise.parfor.walk.assign import Assign
 from tilewise.parfor.walk.calls import library
@@ -20,8 +18,10 @@ from tilewise.parfor.walk.names import Names, assigned, joined
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,
+    is_exact,
     join,
     objects,
+    of_expr,
 )
 
 
@@ -110,6 +110,9 @@ class Branches(Assign):
     def _do_return(self, node: ast.Return) -> bool:
         value = self.ev(node.value) if node.value is not None else Val(known=None, scalar=True)
         if self.scope.called:
+            ended = [i for i in self.loops[self.scope.loops_outside :] if i in self.parallel]
+            if ended:  # loops of the function that is being followed
+                self.hazard("return", "control", "a return ends the loop, and iterations after it", ended)
             self.scope.returned = join(self.scope.returned, value) if self.scope.returned is not None else value
         else:
             self.use(value)
@@ -119,7 +122,8 @@ class Branches(Assign):
     def _do_break(self, node: ast.Break) -> bool:
         self.exits[-1][1].append(dict(self.scope.names))
         if self.exits[-1][2] in self.parallel:
-            self.hazard("break", "control", "a break ends the loop, and iterations after it")
+            why = "a break ends the loop, and iterations after it"
+            self.hazard("break", "control", why, [self.exits[-1][2]])
         return True
 
     def _do_continue(self, node: ast.Continue) -> bool:
@@ -150,10 +154,25 @@ class Branches(Assign):
         self.unsure = unsure
         if ended and other_ended:
             return True
-        self.scope.names = no if ended else yes if other_ended else joined(yes, no)
+        self.scope.names = no if ended else yes if other_ended else self._either_way(test, yes, no)
         if ended or other_ended:  # what follows runs on one side only
             self.add_guard(test, other_ended)
         return False
+
+    @staticmethod
+    def _either_way(test: Val, yes: Names, no: Names) -> Names:
+        """Names after both branches: integers depend on the condition, if that is known."""
+        out = joined(yes, no)
+        if test.expr is None or not test.expr.integer:
+            return out
+        for name in yes.keys() & no.keys():
+            a, b = yes[name], no[name]
+            if a is b or not (is_exact(a) and is_exact(b)) or a.expr is None or b.expr is None:
+                continue
+            if a.expr.affine or b.expr.affine:  # else they would double at each condition
+                chosen = of_expr(select(truth(test.expr), a.expr, b.expr))
+                out[name] = replace(chosen, carried=a.carried | b.carried)
+        return out
 
     def _do_try(self, node: ast.Try) -> bool:
         before = dict(self.scope.names)

@@ -187,6 +187,11 @@ def fitted(value: Val, narrow: tuple[int, int] | None) -> Val:
     return replace(value, narrow=narrow)
 
 
+def is_exact(value: Val) -> bool:
+    """Whether a value is an integer that is known as an expression, of a type that does not wrap."""
+    return value.scalar and value.expr is not None and value.expr.integer and value.kind == "i" and value.narrow is None
+
+
 def integer(value: int) -> Val:
     """A number that is known."""
     return of_expr(constant(value))

@@ -92,6 +92,8 @@ class Functions(Attributes):
 
     def _construct(self, cls: type, args: Sequence[Val], named: dict[str, Val]) -> Val | None:
         """An instance of a class with source: only plain ones."""
+        if inspect.getattr_static(cls, "__del__", None) is not None:  # it runs at some time
+            return None
         start = inspect.getattr_static(cls, "__init__", None)
         if type(cls) is not type or inspect.getattr_static(cls, "__new__", None) is not inspect.getattr_static(
             object, "__new__"
@@ -173,7 +175,7 @@ class Functions(Attributes):
             names.setdefault(name, value)
         kept = self.scope
         scope = Scope(names, function.scope)
-        scope.called = True
+        scope.called, scope.loops_outside = True, len(self.loops)
         self.scope = scope
         self.depth += 1
         guards, unsure, line, at, file = len(self.guards), self.unsure, self.line, self.at, self.file

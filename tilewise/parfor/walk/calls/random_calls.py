@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.kernel.dependence.expr import gather
 from tilewise.parfor.walk.calls import library
 from tilewise.parfor.walk.calls.library_calls import LibraryCalls
+from tilewise.parfor.walk.knowns import Alike
+from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.values import ANYTHING, Val, join, may_be_anything, objects
 
 CHOOSING = frozenset("choice permutation permuted".split())  # their results hold what they are given
@@ -42,10 +45,11 @@ class RandomCalls(LibraryCalls):
 
     def draw(self, base: Val, name: str, args: list[Val], named: dict[str, Val], text: str) -> Val:
         """The result of a method of a generator."""
-        for obj in base.objs:
-            if obj.key:
-                self.hazard(text.rsplit(".", 1)[0], "random", "all iterations draw from one generator")
-            self.touch_object(obj, write=True)
+        if name == "spawn" or not self._drawn_apart(base):
+            for obj in base.objs:
+                if obj.key:
+                    self.hazard(text.rsplit(".", 1)[0], "random", "all iterations draw from one generator")
+                self.touch_object(obj, write=True)
         if any(v.function is not None or v.method is not None for v in (*args, *named.values())):
             return self._opaque([base, *args], named, text)
         if name == "spawn":
@@ -75,3 +79,12 @@ class RandomCalls(LibraryCalls):
                     held = self.contents(value)
                     made = made if held.scalar else join(made, held)
         return made
+
+    def _drawn_apart(self, base: Val) -> bool:
+        """Record a draw from one generator of a list: those with streams of their own are told apart."""
+        if not isinstance(base.known, Alike) or any(type(g) is not np.random.Generator for g in base.known.values):
+            return False
+        streams = [self.memory.container(g.bit_generator, next(iter(base.objs)).name) for g in base.known.values]
+        at = gather(np.array([s.code for s in streams], dtype=np.int64), [base.known.at])
+        self.touch("cells", (at, unknown()), frozenset(streams), write=True)
+        return True

@@ -28,6 +28,9 @@ def equal_rows(values: Sequence[Val], label: Expr | None, recorder: Recorder) ->
     (table,) = tables
     text = table.dtype.kind == "U"
     whole = table.dtype.kind in "iub" and table.dtype != np.uint64
+    if table.dtype.kind == "f" and label.integer:  # integers are compared as numbers of its type
+        most = 1 << np.finfo(table.dtype).nmant
+        whole = -most <= label.lo and label.hi <= most
     if table.ndim != 1 or not 0 < table.size <= LONGEST_TABLE or not (text or (whole and label.integer)):
         return None
     if not recorder.memory.constant(recorder.memory.owner(table, "labels")):

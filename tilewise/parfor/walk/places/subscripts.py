@@ -18,8 +18,11 @@ from tilewise.kernel.dependence.expr import (
     compare,
     constant,
     floor_divide,
+    gather,
     greatest,
     least,
+    multiply,
+    remainder,
     scale,
     select,
 )
@@ -113,6 +116,36 @@ def _index_table(value: Val, recorder: Recorder) -> Any:
     return table if table.dtype.kind in "iub" and table.size <= LONGEST_TABLE else None
 
 
+def _part_of_table(value: Val, recorder: Recorder) -> Group | None:
+    """The positions that a part of an index array has, one that depends on indices: `table[a:b]`, `table[:, i]`."""
+    view = value.view
+    if view is None or view.within or view.flat or view.others or len(view.axes) != 1:
+        return None
+    (axis,) = view.axes
+    if axis.dim is None or axis.table is not None or axis.length is None or view.obj.shape is None:
+        return None
+    table = next((a for a in recorder.memory.alive if id(a) == view.obj.key), None)
+    if type(table) is not np.ndarray or table.dtype.kind not in "iu" or not 0 < table.size <= LONGEST_TABLE:
+        return None
+    if table.min() < 0 or axis.slope < 1 or not recorder.memory.constant(view.obj):
+        return None
+    # In this order, positions along the axis that the part has are neighbours, if it has all of them.
+    moved = np.moveaxis(table, axis.dim, -1)
+    phases = [moved[..., k :: axis.slope] for k in range(axis.slope)]
+    start, stride = constant(0), 1
+    for dim in reversed([d for d in range(table.ndim) if d != axis.dim]):
+        start = start + scale(view.dims[dim], stride)
+        stride *= table.shape[dim]
+    first = view.dims[axis.dim]
+    widths = [p.shape[-1] for p in phases]
+    sizes = np.cumsum([0, *(p.size for p in phases[:-1])])
+    phase = remainder(first, constant(axis.slope)) if axis.slope > 1 else constant(0)
+    at = gather(sizes, [phase]) + multiply(start, gather(np.array(widths), [phase]))
+    order = np.concatenate([p.ravel() for p in phases]).astype(np.int64)
+    count = greatest(axis.length, constant(0))
+    return Group(order, at + floor_divide(first, constant(axis.slope)), count, int(table.max()) + 1, mask=False)
+
+
 def subscript_view(view: View, parts: Sequence[Part], recorder: Recorder) -> tuple[View, bool] | None:
     """The region `view[parts]`, and whether it is a selection (a copy when it is read). None: not followed."""
     if view.within:
@@ -162,7 +195,8 @@ def subscript_view(view: View, parts: Sequence[Part], recorder: Recorder) -> tup
                 selects = True
                 axes.append(Axis(axis.dim, axis.slope, constant(len(ready)), ready))
                 continue
-        group = part.group if not any(o.written or o.maybe_written for o in objects(part)) else None
+        group = part.group or (_part_of_table(part, recorder) if axis.dim is not None else None)
+        group = group if not any(o.written or o.maybe_written for o in objects(part)) else None
         if group is not None and axis.dim is not None and axis.table is None and _fits(group, axis.length):
             selects = True
             axes.append(Axis(axis.dim, axis.slope, group.count, group))
