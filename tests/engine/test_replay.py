@@ -171,11 +171,12 @@ def test_a_number_that_changes_and_a_value_that_is_told(same_settings_after_each
 
 
 def recut_and_written(a: dict[str, Any]) -> None:
-    half = a["x"].shape[0] // 2
+    n = a["x"].shape[0] // 4
     y = a["x"] * 2  # made here, so that what is written below may lie in the place of it
-    z = y[:half] + y[half:]
-    y[:] = y + 1
-    a["x"], a["y"][:half] = y, z
+    z = y[: 2 * n] + y[2 * n :]
+    y[1:-1] = 0.5
+    a["x"] = y
+    a["y"][n:-n] = z
 
 
 @pytest.mark.parametrize(("step", "seen"), [(far, True), (recut_and_written, False), (wide, False)])
