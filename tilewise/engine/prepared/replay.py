@@ -219,7 +219,8 @@ class _Joining:
         self.ghosts, self.narrower = _ghosts(move.exchange, learned.blocks[0])
         self.foreign = tuple(p for p in pieces if p[1] >= 0)
         copied = self.reduce is not None or self.order is not None or len(pieces) != 1 or self.ghosts or self.narrower
-        if not copied and move.target in shown.only_read and dims_of(join.pieces[0].box) == self.dims:
+        whole = not copied and self.dims and dims_of(join.pieces[0].box) == self.dims  # a part of no axes is a scalar
+        if whole and move.target in shown.only_read:
             sender = pieces[0][1]
             self.seen = sender >= 0 or move.pos in shown.stays
         else:
