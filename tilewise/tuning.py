@@ -61,6 +61,7 @@ class Tuning:
     plans_kept: int = _figure(2048, "plans", OVERHEADS)  # a program that makes more structures is not a loop
     roll_least_body: int = _figure(24, "instructions", COMPILE)  # simple ones; a shorter body stays as it is
     margin_rows: int = _figure(16, "rows", MESHES)  # blocks with fewer have no margin
+    margin_bytes: int = _figure(256 << 10, "bytes", "benchmarks/steps.py")  # of a block with one for wide ghosts
 
     # --- the solver (solver/): none of these changes which layouts it finds
     solver_tables_kept: int = _figure(1 << 15, "tables", SOLVER)  # of costs, and choices, between problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -13,10 +14,13 @@ import tilewise as tw
 from tests.engine.threads import Threads
 from tilewise import engine, events
 from tilewise.backend.host import again as host_again
+from tilewise.backend.host.arrays import widened
+from tilewise.engine import pieces as engine_pieces
 from tilewise.engine import worker
 from tilewise.engine.host import ServedHost
 from tilewise.engine.prepared import replay
 from tilewise.store.blocks import MemoryBlocks
+from tilewise.tuning import tuned, using
 
 Step = Callable[[dict[str, Any]], None]  # changes arrays by name
 
@@ -27,6 +31,11 @@ def halo(a: dict[str, Any]) -> None:
 
 def wide(a: dict[str, Any]) -> None:
     a["x"][5:-5] = 0.5 * (a["x"][:-10] + a["x"][10:])
+
+
+def far(a: dict[str, Any]) -> None:
+    n = a["x"].shape[0] // 4
+    a["x"][n:-n] = 0.5 * (a["x"][: -2 * n] + a["x"][2 * n :])
 
 
 def all_reduce(a: dict[str, Any]) -> None:
@@ -64,7 +73,7 @@ def signs(a: dict[str, Any]) -> None:
     a["x"] = -a["x"] * a["x"].sum()
 
 
-STEPS: list[Step] = [halo, wide, all_reduce, columns, stencil, gradient, pieces, swapped, minimum, signs]
+STEPS: list[Step] = [halo, wide, far, all_reduce, columns, stencil, gradient, pieces, swapped, minimum, signs]
 
 
 def arrays(rows: int) -> dict[str, Any]:
@@ -159,6 +168,55 @@ def test_a_number_that_changes_and_a_value_that_is_told(same_settings_after_each
                 assert float((x * k).sum()) == (mine * k).sum()
     finally:
         engine.unregister("threads")
+
+
+def recut_and_written(a: dict[str, Any]) -> None:
+    n = a["x"].shape[0] // 4
+    y = a["x"] * 2  # made here, so that what is written below may lie in the place of it
+    z = y[: 2 * n] + y[2 * n :]
+    y[1:-1] = 0.5
+    a["x"] = y
+    a["y"][n:-n] = z
+
+
+@pytest.mark.parametrize(("step", "seen"), [(far, True), (recut_and_written, False), (wide, False)])
+def test_pieces_that_only_passes_read_are_not_copied(step: Step, seen: bool) -> None:
+    mine = {"x": numpy.arange(40_000.0), "y": numpy.ones(40_000)}  # few elements go to all workers
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=2) as session:
+        a: dict[str, Any] = {k: tw.evaluate(tw.asarray(v).relayout(0)) for k, v in mine.items()}
+        for _ in range(4):
+            step(a)
+            tw.evaluate(*a.values())
+            step(mine)
+        cluster: Any = session.cluster
+        plans = [p for w in cluster.host.workers.values() for p in w.plans.values()]
+        scripts = [s for p in plans for s in p.scripts.values() if s is not None]
+        for k, v in mine.items():
+            numpy.testing.assert_array_equal(numpy.asarray(a[k]), v)
+    mine_only = {j.pieces[0][1] < 0 for s in scripts for joins in s.joins for j in joins if j.seen}
+    assert scripts and (mine_only == {False, True} if seen else True not in mine_only)
+
+
+@pytest.mark.parametrize(("width", "memory"), [(1, None), (20, None), (100, None), (250, None), (20, "1MB")])
+def test_blocks_of_a_loop_have_room_for_its_ghosts(width: int, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, got = numpy.arange(1800.0) % 7, list[bool]()
+    for module in (replay, engine_pieces):
+        monkeypatch.setattr(
+            module, "widened", lambda *given: (made := widened(*given), got.append(made is not None))[0]
+        )
+    with (
+        using(replace(tuned(), margin_bytes=0)),
+        tw.config(eager_bytes=0, objective="bytes"),
+        tw.session(engine="virtual", workers=3, memory=memory),
+    ):
+        ours, theirs = tw.evaluate(tw.asarray(start).relayout(0)), start.copy()
+        for _ in range(4):
+            for x in (ours, theirs):
+                x[width:-width] = 0.5 * (x[: -2 * width] + x[2 * width :]) + x[width:-width]
+            tw.evaluate(ours)
+        numpy.testing.assert_array_equal(numpy.asarray(ours), theirs)
+    roomy = memory is None and width <= 100  # wider ones are no ghosts
+    assert any(got) == roomy and not any(got[:3])  # what comes from the driver has none
 
 
 def test_blocks_that_are_counted_alike_lie_alike() -> None:

@@ -114,6 +114,7 @@ FIGURES: dict[str, Sequence[Any]] = {
     "plans_kept": (1, 5, 2048),
     "roll_least_body": (2, 6, 24),
     "margin_rows": FEW,
+    "margin_bytes": ARRAYS,
     "solver_tables_kept": (0, 5, 1 << 15),
     **dict.fromkeys(("solver_at_once", "solver_sum_at_once", "solver_intern_from"), (1, 100, 1 << 15)),
     "pooled_at_bytes": ARRAYS,

@@ -85,7 +85,8 @@ def prepare_mesh(
             plan = _smaller(
                 plan, memory, lambda budget: _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, budget)
             )
-        plan = replace(plan, told=told)
+        types = plan.types if memory is None else replace(plan.types, roomy=False)
+        plan = replace(plan, told=told, types=types, _blocks={} if types is not plan.types else plan._blocks)
         if key not in mesh_plans:  # workers know the plan that is there
             remember(mesh_plans, key, plan)
     return plan

@@ -48,6 +48,9 @@ except ImportError as error:
 
 SERVER_SECONDS = 5.0  # for Ray's own processes to end
 BLAS_VARIABLES = "OPENBLAS_NUM_THREADS OMP_NUM_THREADS MKL_NUM_THREADS VECLIB_MAXIMUM_THREADS".split()
+# Ray gives way to the driver with what it starts (15). The scheduler then runs all workers on the processors that the
+# driver leaves: two workers of two processors on one of them, and a step waits for both.
+NICENESS = "RAY_worker_niceness"
 
 
 class Actor:
@@ -256,7 +259,7 @@ def _connect(address: str | None, threads: int, workers: int) -> Connection:
 
 def start(object_store_memory: int | None = None, threads: int | None = None, workers: int = 0) -> Connection:
     """A Ray on this machine, for this process: on loopback, without dashboard, leaving no file behind."""
-    variables = {} if threads is None else _blas_variables(threads)
+    variables = {NICENESS: os.environ.get(NICENESS, "0"), **({} if threads is None else _blas_variables(threads))}
     folder = tempfile.mkdtemp(prefix="tilewise-", dir=_short_temporary())  # ours alone; Ray opens its own to everyone
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     _set_token()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from tilewise.ops.move import Move
 from tilewise.ops.traits.block import Part, on_block, same_on_blocks
 from tilewise.records import dataclass
 from tilewise.tuning import tuned
+
+LINE_BYTES = 64  # of the caches: kernels are quickest on blocks that begin with one
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class PlacedTypes:
     layouts: tuple[Layout, ...]
     mesh: Mesh
     wanted: tuple[int, ...]
+    roomy: bool = True  # whether blocks may have wide margins, which no limit of memory counts
 
     def box(self, pos: int, block: int) -> Held:
         """What of the value at `pos` is in memory at `block`, in the value's own coordinates."""
@@ -133,22 +136,35 @@ class PlacedTypes:
         return Part(box, spec.shape, spec.dtype, spec.order, block)
 
     def _margin(self, pos: int, lengths: tuple[int, ...]) -> int:
-        layout, spec = self.layouts[pos], self.specs[pos]
-        rows = isinstance(layout, Shard) and layout.axis == 0 and not spec.order
-        return (
-            MARGIN if rows and len(lengths) > 1 and lengths[0] >= tuned().margin_rows and pos in self._get_ghosts else 0
-        )
+        """Rows to leave free on both sides of a block: as many as its ghosts need, on whole lines of the caches."""
+        layout, spec, figures = self.layouts[pos], self.specs[pos], tuned()
+        if not isinstance(layout, Shard) or layout.axis or spec.order or lengths[0] < figures.margin_rows:
+            return 0
+        wide = self._get_ghosts.get(pos, -1)
+        if wide < 0:
+            return 0
+        if len(lengths) > 1 and wide <= MARGIN:
+            return MARGIN
+        row = prod(lengths[1:]) * spec.dtype.itemsize
+        lines = LINE_BYTES // gcd(row, LINE_BYTES) if row else 1
+        margin = -(-wide // lines) * lines
+        fits = self.roomy and 2 * margin <= lengths[0] and lengths[0] * row >= figures.margin_bytes
+        return margin if fits and wide else MARGIN if len(lengths) > 1 else 0
 
     @cached_property
-    def _get_ghosts(self) -> set[int]:
-        """The values that get ghosts, here or in a later plan."""
-        found = set(self.wanted)
+    def _get_ghosts(self) -> dict[int, int]:
+        """The values that get ghosts, here or in a later plan, and how many: a step of a loop often is the next one."""
+        found = dict.fromkeys(self.wanted, 0)
+        widest: dict[Any, int] = {}
         for pos, spec in enumerate(self.specs):
             if type(spec.op) is Move:
-                a, b = self.layouts[spec.inputs[0]], self.layouts[pos]
+                x = spec.inputs[0]
+                a, b = self.layouts[x], self.layouts[pos]
                 if isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts):
-                    found.add(spec.inputs[0])
-        return found
+                    alike = spec.shape, a
+                    widest[alike] = max(widest.get(alike, 0), *b.ghosts)
+                    found[x] = 0
+        return {pos: widest.get((self.specs[pos].shape, self.layouts[pos]), 0) for pos in found}
 
     @cached_property
     def largest(self) -> int:

@@ -7,18 +7,21 @@ only where the caller sees to it (`np.errstate`, which takes as long as a small 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise.backend import threads
 from tilewise.backend.host import steps
 from tilewise.backend.host.arrays import fresh
-from tilewise.backend.host.steps import Values, called, made_by, run_step
+from tilewise.backend.host.steps import Values, box_around, called, made_by, run_step
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
+from tilewise.ops.views import explain
 from tilewise.ops.views.cut import Cut
 from tilewise.stage.cut_axis import drops_axes, space_of
 from tilewise.stage.steps import Call, Pass, Step, View
+from tilewise.tuning import tuned
 
 Bound = Callable[[Values], None]
 
@@ -95,27 +98,65 @@ def _pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: t
     return several
 
 
+class _Beside(NamedTuple):
+    """How an update becomes an array of its own: the part that is computed, and those that are copied from its base."""
+
+    base: int
+    window: tuple[Any, ...]
+    copied: tuple[tuple[bool, tuple[Any, ...]], ...]  # whether all threads should copy it
+
+
+def _beside(step: Pass, k: int, nodes: Sequence[Any]) -> _Beside | None:
+    """None where the base may be overwritten, or the window is not a box of whole steps."""
+    base, node = step.writes[k], nodes[step.outs[k]]
+    assert base is not None
+    if step.last_uses[k] and nodes[base].value is None:
+        return None
+    window = node.op.window
+    found, parts = explain(window), box_around(window, node.dims)
+    if found is None or parts == (...,):
+        return None
+    axes, starts = found
+    walked = {a.base: slice(a.start, a.start + a.length) for a in axes if a.base is not None}
+    key = tuple([walked.get(axis, slice(s, s + 1)) for axis, s in enumerate(starts)])
+    probe = fresh(node)
+    one, other = probe[key].__array_interface__, window.on(probe).__array_interface__
+    if any(one[x] != other[x] for x in ("data", "shape", "strides")):
+        return None  # it drops an axis, say
+    most = tuned().copy_part_bytes
+    return _Beside(base, key, tuple((probe[part].nbytes >= most, part) for part in parts))
+
+
 def _writing_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: tuple[int, ...]) -> Bound:
     """A pass that writes into parts of other arrays, or reduces."""
     inputs, params = step.inputs, step.params
-    outs: list[tuple[int, Any, Any, Any]] = []  # position, node, the window or the part that is filled
+    # Position, node, the window or the part that is filled, and how, where it is always done in the same way.
+    outs: list[tuple[int, Any, Any, Any, _Beside | None]] = []
     for k, pos in enumerate(step.outs):
         node = nodes[pos]
         if step.writes[k] is not None:
             assert isinstance(node.op, Update)
-            outs.append((pos, node, node.op.window, None))
+            outs.append((pos, node, node.op.window, None, _beside(step, k, nodes)))
         else:
             dropped = drops_axes(step, k, node)
             key = (*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis) if dropped else None
-            outs.append((pos, node, None, key))
+            outs.append((pos, node, None, key, None))
 
     def writing(values: Values) -> None:
         given = [values[x] for x in inputs]
         made, seen = [], []
-        for k, (_, node, window, key) in enumerate(outs):
+        for k, (_, node, window, key, beside) in enumerate(outs):
             if window is None:
                 out = fresh(node)
                 seen.append(out if key is None else out[key])
+            elif beside is not None:
+                out, base = fresh(node), values[beside.base]
+                for large, part in beside.copied:
+                    if large:
+                        threads.parallel_copy(out[part], base[part])
+                    else:
+                        out[part] = base[part]
+                seen.append(out[beside.window])
             else:
                 out = made_by(step, k, nodes, values, given, set())
                 seen.append(window.on(out))

@@ -10,15 +10,29 @@ import numpy as np
 from tilewise.ir.node import Node
 from tilewise.store import pool
 
-MARGIN = 2  # rows kept free around a block that is cut along its slowest axis: most stencils reach no further
+MARGIN = 2  # rows kept free around a block of rows, at least: most stencils reach no further
 
-# Arrays whose first and last rows are free for ghosts, by id.
-_margined: weakref.WeakValueDictionary[int, np.ndarray[Any, Any]] = weakref.WeakValueDictionary()
+
+class _Margins(weakref.ref[np.ndarray[Any, Any]]):
+    """An array whose first and last rows are free for ghosts, and how many of them."""
+
+    __slots__ = ("key", "rows")
+
+    key: int
+    rows: int
+
+
+_margined: dict[int, _Margins] = {}  # by the id of the array
+
+
+def _forget(gone: _Margins) -> None:
+    if _margined.get(gone.key) is gone:  # else another array is there by now
+        del _margined[gone.key]
 
 
 def has_margins(x: np.ndarray[Any, Any]) -> bool:
     """Whether an array is a part of one that has rows to spare for ghosts."""
-    return x.base is not None and _margined.get(id(x.base)) is x.base
+    return id(x.base) in _margined
 
 
 def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any] | None:
@@ -26,11 +40,13 @@ def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any
     if low == high == 0:
         return x
     base: Any = x.base
-    if not has_margins(x) or base.strides != x.strides:
+    found = _margined.get(id(base))
+    if found is None or base.strides != x.strides:
         return None
+    rows = found.rows
     first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
-    whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])
-    if not whole or max(low, high) > MARGIN:
+    whole = first == rows and base.shape == (x.shape[0] + 2 * rows, *x.shape[1:])
+    if not whole or max(low, high) > rows:
         return None
     wide: np.ndarray[Any, Any] = base[first - low : first + x.shape[0] + high]
     return wide
@@ -42,7 +58,8 @@ def fresh(node: Node) -> np.ndarray[Any, Any]:
     if margin:
         rows, *rest = node.dims
         base = pool.empty((rows + 2 * margin, *rest), node.dtype, None)
-        _margined[id(base)] = base
+        made = _margined[id(base)] = _Margins(base, _forget)
+        made.key, made.rows = id(base), margin
         return base[margin:-margin]
     return pool.empty(node.dims, node.dtype, node.order)
 

@@ -21,8 +21,10 @@ from tilewise.engine.rounds import Act, Move, Run
 from tilewise.engine.run import Runner, any_unshared, note_site
 from tilewise.interrupts import allowed
 from tilewise.layout import Exchange, Shard, Stored, blocked
+from tilewise.layout import dims as dims_of
 from tilewise.ops.traits.collectives import Parts
-from tilewise.stage.steps import Pass, View
+from tilewise.plan.exchanges import Exchanges
+from tilewise.stage.steps import Pass, Tiled, View, makes, reads
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
@@ -39,8 +41,9 @@ class Script:
     def __init__(self, learned: Prepared, backend: str) -> None:
         plan, block = learned.plan, learned.blocks[0]
         self.senders = learned.senders
-        self.joins = [tuple(_Joining(learned, m) for m in _moves(r.joins)) for r in learned.rounds]
-        self.bodies = [tuple(_acts(learned, r.body, backend)) for r in learned.rounds]
+        shown = _Shown(plan)
+        self.joins = [tuple(_Joining(learned, m, shown) for m in _moves(r.joins)) for r in learned.rounds]
+        self.bodies = [tuple(_acts(learned, r.body, backend, shown)) for r in learned.rounds]
         self.does = [bool(joins or body) for joins, body in zip(self.joins, self.bodies, strict=True)]
         self.loud = [
             any(j.reduce is not None for j in joins) or any(type(step) not in (Pass, View) for *_, step in body)
@@ -152,13 +155,29 @@ def _moves(acts: Sequence[Act]) -> list[Move]:
     return [m for m in acts if isinstance(m, Move)]
 
 
-def _acts(learned: Prepared, body: Any, backend: str) -> Any:
+class _Shown:
+    """The values of a plan that may be seen where they lie instead of being copied."""
+
+    def __init__(self, plan: Exchanges) -> None:
+        self.only_read = {m for s in plan.steps for m in makes(s)}.difference(plan.wanted)
+        self.stays = {*plan.leaves}  # nobody writes to these in a run, nor to views of them
+        for step in plan.steps:
+            for s in step.steps if isinstance(step, Tiled) else (step,):
+                if type(s) is Pass:  # which makes memory of its own, and writes to nothing but its bases
+                    self.only_read.difference_update(base for base in s.writes if base is not None)
+                else:
+                    self.only_read.difference_update(reads(s))
+                if type(s) is View and s.input in self.stays:
+                    self.stays.add(s.pos)
+
+
+def _acts(learned: Prepared, body: Any, backend: str, shown: _Shown) -> Any:
     """What happens in a round: a call, what goes after it, how many steps of the plan are done by then (0: nobody need
     hear of it), and the step that it is."""
     nodes: Any = learned.plan.nodes(learned.blocks[0])
     for act in body:
         if isinstance(act, Move):
-            yield _Joining(learned, act), (), 0, None
+            yield _Joining(learned, act, shown), (), 0, None
         else:
             for k, step in enumerate(learned.steps(act, backend), act.first + 1):
                 yield _step(learned, step, nodes), step.frees, 0 if type(step.step) is View else k, step.step
@@ -181,7 +200,7 @@ def _step(learned: Prepared, bound: WorkerStep, nodes: Any) -> Callable[[Values]
 class _Joining:
     """An exchange, as the worker that puts its result together runs it."""
 
-    def __init__(self, learned: Prepared, move: Move) -> None:
+    def __init__(self, learned: Prepared, move: Move, shown: _Shown) -> None:
         join, me = learned.join(move), learned.worker
         self.pos, self.target, self.frees = move.pos, move.target, move.frees
         self.empty = not join.targets
@@ -199,9 +218,27 @@ class _Joining:
         self.pieces = tuple(pieces)
         self.ghosts, self.narrower = _ghosts(move.exchange, learned.blocks[0])
         self.foreign = tuple(p for p in pieces if p[1] >= 0)
+        copied = self.reduce is not None or self.order is not None or len(pieces) != 1 or self.ghosts or self.narrower
+        whole = not copied and self.dims and dims_of(join.pieces[0].box) == self.dims  # a part of no axes is a scalar
+        if whole and move.target in shown.only_read:
+            sender = pieces[0][1]
+            self.seen = sender >= 0 or move.pos in shown.stays
+        else:
+            self.seen = False
 
     def __call__(self, values: Values, waiting: Waiting = _NOTHING) -> int:
         source, pieces, target = values[self.pos], self.pieces, None
+        if self.seen:
+            ((_, sender, crosses, local, _),) = pieces
+            data = source[local] if sender < 0 else waiting[sender][0]
+            if data.dtype == self.dtype and data.flags.c_contiguous:
+                values[self.target] = data
+                for x in self.frees:
+                    values[x] = None
+                if sender < 0:
+                    return 0
+                del waiting[sender][0]
+                return data.nbytes if crosses else 0
         if self.narrower is not None:
             target, pieces = source[self.narrower], self.foreign
         elif self.ghosts is not None:
