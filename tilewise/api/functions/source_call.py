@@ -202,10 +202,11 @@ class Code:
         options = dict(named)
         made = specialise(f, list(places), options, guards, apart)
         off = current().without | (NO_HELPERS if task else frozenset())
-        program = optimised(replace(made.program, short=apart, task=task), off)
+        backend = host_backend(current().native)
+        program = backend.passed(replace(made.program, short=apart, task=task), off, optimised)
         self.made: Specialised = replace(made, program=program)
         self.settings = _settings()
-        self.native: Any = host_backend(current().native).program(self.made.program, self.made.host)
+        self.native: Any = backend.program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
         self.structures = self.made.results
