@@ -8,6 +8,7 @@ import pytest
 import tilewise as tw
 from tests.python import loop_functions as f
 from tests.python.conftest import ended, same
+from tilewise.api.functions.call_cache import MISSED
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +36,24 @@ def test_the_second_code_is_made_once_and_when_it_is_needed() -> None:
     assert made is not None
     source(x, -1)
     assert native.whole is made
+
+
+def test_calls_under_other_settings() -> None:
+    """Settings that code does not depend on cost one long call, not every call."""
+
+    def total(x):
+        s = 0.0
+        for i in range(len(x)):
+            s += x[i]
+        return s
+
+    f, x = tw.jit(total), np.arange(5.0)
+    f(x)
+    source = f._source
+    assert source is not None and source.quick is not None and source.quick((x,)) == 10.0
+    with tw.config(threads=1):
+        assert source.quick((x,)) is MISSED
+        assert f(x) == 10.0 and source.quick((x,)) == 10.0
+        with tw.config(without="ranges"):
+            assert source.quick((x,)) is MISSED and f(x) == 10.0
+    assert f(x) == 10.0 and source.quick((x,)) == 10.0

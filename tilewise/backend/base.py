@@ -8,7 +8,7 @@ tests/backend/test_conformance.py runs on every backend; docs/extending.md shows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -168,6 +168,11 @@ class HostBackend(Backend, Protocol):
 
     def program(self, program: Program, host: Sequence[Host] = ()) -> Callable[[list[Any]], Outcome]:
         """A program with loops: a function of its params, ndarrays and numbers. host: what its HostCalls call."""
+
+    def passed(
+        self, program: Program, without: Collection[str], passes: Callable[[Program, Collection[str]], Program]
+    ) -> Program:
+        """What passes (all but some) make of a program; it may be known from before."""
 
     def vector_loops(self, program: Program) -> int:
         """How many loops of a program work on several elements at once."""

@@ -25,14 +25,15 @@ Quick = Callable[[tuple[Any, ...]], Any]
 def quick_call(
     checks: list[tuple[Any, Any, int]],
     guards: Guards,
-    settings: Settings,
+    settings: list[Settings],
     direct: Direct,
     structures: Sequence[Any],
     builders: Sequence[Callable[..., Any]],
     ended: Callable[..., Any],
 ) -> Quick | None:
     """checks: class, dtype and rank of each argument; structures and builders: of the
-    results. ended(args, room) is what follows if the code did not return.
+    results. settings: the ones that the code is known to be for, as its only item, which may be replaced.
+    ended(args, room) is what follows if the code did not return.
     """
     if not guards.sure:
         return None
@@ -42,7 +43,7 @@ def quick_call(
         "rooms": direct.rooms, "Room": direct.room, "ended": ended, "results": direct.results,
     }  # fmt: skip
     names = [f"a{k}" for k in range(len(checks))]
-    tests = [f"len(args) != {len(checks)}", "current() is not settings", "tracing() is not None", "strict()"]
+    tests = [f"len(args) != {len(checks)}", "current() is not settings[0]", "tracing() is not None", "strict()"]
     lines = [f"if {' or '.join(tests)}: return MISSED"]
     if names:
         lines.append(f"{', '.join(names)}, = args")

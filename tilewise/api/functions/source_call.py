@@ -52,6 +52,7 @@ class SourceFunction:
         self._guards = Guards()
         self._last: Code | None = None
         self.quick: Quick | None = None  # for calls like the last one
+        self._quick_under = [current()]  # settings that `quick` looks for
         code = f.__code__
         self._names, self._unnamed = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
 
@@ -67,6 +68,8 @@ class SourceFunction:
         last = self._last
         if last is not None and last.settings != _settings():
             last = self._last = None
+        elif last is not None:
+            self._quick_under[0] = current()  # others, but nothing that the code is made for differs
         if not self._guards.holds():
             self._codes.clear()
             self._guards, last, self._last, self.quick = Guards(), None, None, None
@@ -139,7 +142,8 @@ class SourceFunction:
             return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
 
         assert code.checks is not None
-        return quick_call(code.checks, self._guards, current(), direct, code.structures, code.results, ended)
+        self._quick_under = [current()]
+        return quick_call(code.checks, self._guards, self._quick_under, direct, code.structures, code.results, ended)
 
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:
@@ -202,10 +206,11 @@ class Code:
         options = dict(named)
         made = specialise(f, list(places), options, guards, apart)
         off = current().without | (NO_HELPERS if task else frozenset())
-        program = optimised(replace(made.program, short=apart, task=task), off)
+        backend = host_backend(current().native)
+        program = backend.passed(replace(made.program, short=apart, task=task), off, optimised)
         self.made: Specialised = replace(made, program=program)
         self.settings = _settings()
-        self.native: Any = host_backend(current().native).program(self.made.program, self.made.host)
+        self.native: Any = backend.program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
         self.structures = self.made.results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tilewise.backend.llvm.chains import code as chains
     from tilewise.backend.llvm.handles import code as handles
     from tilewise.backend.llvm.program import call as programs
+    from tilewise.backend.llvm.program import kept
     from tilewise.backend.llvm.replay import calls
     from tilewise.kernel.program.ir import Host, Program
 else:
@@ -45,6 +46,7 @@ else:
     chains = later("tilewise.backend.llvm.chains.code")
     handles = later("tilewise.backend.llvm.handles.code")  # for long programs on small arrays
     programs = later("tilewise.backend.llvm.program.call")  # for functions with loops
+    kept = later("tilewise.backend.llvm.program.kept")
 
 
 class Llvm(OnHost):
@@ -120,6 +122,12 @@ class Llvm(OnHost):
     def program(self, program: Program, host: Sequence[Host] = ()) -> Callable[[list[Any]], Outcome]:
         """A program with loops as machine code."""
         return programs.Native(program, host)
+
+    def passed(
+        self, program: Program, without: Collection[str], passes: Callable[[Program, Collection[str]], Program]
+    ) -> Program:
+        """A program after passes, from disk if they are known from before."""
+        return kept.kept(program, without, passes)
 
     def vector_loops(self, program: Program) -> int:
         """How many loops LLVM has made vectors of."""

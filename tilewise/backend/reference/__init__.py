@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -83,6 +83,12 @@ class Reference(OnHost):
             return Outcome(2, 0, False, (), ()) if _misses(program, args) else Outcome(*run(program, args, host))
 
         return call
+
+    def passed(
+        self, program: Program, without: Collection[str], passes: Callable[[Program, Collection[str]], Program]
+    ) -> Program:
+        """A program after passes."""
+        return passes(program, without)
 
     def vector_loops(self, program: Program) -> int:
         """None: it goes step by step."""

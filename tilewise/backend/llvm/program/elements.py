@@ -10,7 +10,8 @@ from tilewise.backend.llvm.emit.text import COMPLEX, Val, pair
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import memory
 from tilewise.backend.llvm.program.loop_ranges import parts_of
-from tilewise.kernel.program.ir import Alloc, Const, Expr, Op, Set, Stmt, Store, Var, View
+from tilewise.kernel.program.ir import Alloc, Block, Const, Expr, Load, Op, Set, Stmt, Store, Var, View
+from tilewise.kernel.program.walk import expressions
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -119,6 +120,15 @@ def _step(em: Emitter, array: str, axis: int) -> Val:
     for n in reversed(dims[axis + 1 : -1]):
         step = step.make(f"mul nsw {step.text}, {em.word(n).name}")
     return step
+
+
+def looks_up(block: Block) -> bool:
+    """Whether statements look bytes (or pairs of them) up in tables: vectors of these are put together one by one."""
+    every = [e for s in block for e in expressions(s) if isinstance(e, Load)]
+    read = {s.name for s in block if isinstance(s, Set) and any(isinstance(e, Load) for e in expressions(s))}
+    small = [e for e in every if np.dtype(e.dtype).itemsize <= 2]
+    parts = (x for e in small for i in e.index for x in parts_of(i))
+    return any(isinstance(x, Load) or (isinstance(x, Var) and x.name in read) for x in parts)
 
 
 def load(em: Emitter, array: str, at: str) -> Val:

@@ -398,6 +398,8 @@ class Emitter:
         about, group = "", self.group
         if s.rare or self.bounds.checked:
             about = self.scopes.plain_loop()
+        elif elements.looks_up(s.body):
+            about = self.scopes.scalar_loop()
         elif s.independent and not any(isinstance(x, For | Loop) for x in statements(s.body)):
             about, self.group = self.scopes.independent_loop()
         self.block(s.body)

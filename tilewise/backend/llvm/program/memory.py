@@ -73,6 +73,13 @@ class Scopes:
         self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !{self.scalar}, !{self.rolled}}}")
         return f", !llvm.loop !{n}"
 
+    def scalar_loop(self) -> str:
+        """What is said of a loop that is quicker by elements than by vectors; it may be unrolled."""
+        n = self.next
+        self.next += 1
+        self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !{self.scalar}}}")
+        return f", !llvm.loop !{n}"
+
     def independent_loop(self) -> tuple[str, str]:
         """What is said of a loop whose iterations do not meet in memory, and at each of its accesses."""
         n = self.next

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.call.helpers import CODE, GEOM, OBJS
 from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout, poll
-from tilewise.kernel.program.ir import Block, Const, Expr, For, If, Load, Loop, Op, Program, Set, Stmt, Store, Var, View
-from tilewise.kernel.program.walk import arrays_set, arrays_used, expressions, names_read, names_set, size, statements
+from tilewise.backend.llvm.program import layout, loop_cost, poll
+from tilewise.kernel.program.ir import For, Program, View
+from tilewise.kernel.program.walk import arrays_set, arrays_used, names_read, names_set, size, statements
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter, Slots
@@ -28,8 +28,6 @@ ROUND = 1 << 25  # units of work that are never divided, some 10 ms on two threa
 SHORT = 20  # statements of an innermost loop inside of others that is emitted again, for where it is not worth threads
 NO_MORE = 1 << 62  # chunks, where one has failed
 NONE = 1  # in place of an address: there are no helpers
-DEAR = {"divide": 8, "sqrt": 10, "power": 60, "floor_divide": 12, "remainder": 15}
-TRIPS, TURNS = 8, 50  # of loops whose lengths are not known before, and of those without an end
 
 
 def used(program: Program) -> bool:
@@ -50,8 +48,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     if not here:
         _filled(em, s, block)
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
-    cost = _cost(em, s, start, count, step)
-    work = count * cost
+    cost = loop_cost.of_iteration(em, s, start, count, step)
+    work = loop_cost.of_all(s, count, cost)
     if em.patience is not None and em.nested and not here:  # nobody counts in there
         em.put(em.patience, em.word(em.patience) - work.intrinsic("smin", poll.PART))
     worth = count.cmp("sgt", 1) & work.cmp("sgt", em.word(em.out(layout.WORTH)))
@@ -357,77 +355,3 @@ over:
   call void %call(ptr %words, ptr null)
   ret void
 }}"""
-
-
-# -- what an iteration costs -----------------------------------------------------------------------------------------
-
-
-def _cost(em: Emitter, s: For, start: Val, count: Val, step: Val) -> Val:
-    """Units of an iteration in the middle of the loop."""
-    middle = start + count.op("sdiv", 2) * step
-    em.assumed[s.name] = middle
-    total = _of_block(em, s.body, names_set(s.body) | {f"array {a}" for a in arrays_set(s.body)}, {s.name})
-    del em.assumed[s.name]
-    return total
-
-
-def _of_block(em: Emitter, block: Block, changed: set[str], known: set[str]) -> Val:
-    total = em.number(1)
-    for s in block:
-        units = _own(s)
-        if isinstance(s, For):
-            trips, more = _trips(em, s, changed, known), set[str]()
-            if trips.name != str(TRIPS) and isinstance(s.step, Const):
-                em.assumed[s.name], more = em.e(s.start) + trips.op("sdiv", 2) * s.step.value, {s.name}
-            total = total + trips * _of_block(em, s.body, changed, known | more)
-            em.assumed.pop(s.name, None)
-        elif isinstance(s, Loop):
-            total = total + _of_block(em, s.body, changed, known) * TURNS
-        else:
-            for name in ("then", "other", "body"):
-                if inner_block := getattr(s, name, ()):
-                    total = total + _of_block(em, inner_block, changed, known)
-        total = total + units
-    return total
-
-
-def _trips(em: Emitter, s: For, changed: set[str], known: set[str]) -> Val:
-    """How often an inner loop runs, about."""
-    parts = [e for x in (s.start, s.stop) for e in _parts(x)]
-    if any(_changes(e, changed, known) for e in parts) or not isinstance(s.step, Const):
-        return em.number(TRIPS)
-    span = em.e(s.stop) - em.e(s.start) if s.step.value > 0 else em.e(s.start) - em.e(s.stop)
-    return span.op("sdiv", abs(s.step.value)).intrinsic("smax", 0).intrinsic("smin", 1 << 30)
-
-
-def _changes(e: Expr, changed: set[str], known: set[str]) -> bool:
-    if isinstance(e, Var):
-        return e.name in changed and e.name not in known
-    if isinstance(e, Op):
-        return e.fault >= 0
-    return isinstance(e, Load) or (hasattr(e, "array") and f"array {e.array}" in changed)
-
-
-def _parts(e: Expr) -> Iterator[Expr]:
-    yield e
-    if isinstance(e, Op):
-        for a in e.args:
-            yield from _parts(a)
-    elif not isinstance(e, Const | Var) and not hasattr(e, "axis"):
-        yield Load("", "", (), ())  # anything else: not known before
-
-
-def _own(s: Stmt) -> int:
-    """Units of a statement itself."""
-    if not isinstance(s, Set | Store | If | View):
-        return 1
-    total = 2 if isinstance(s, Store) else 0
-    for e in expressions(s):
-        if isinstance(e, Op):
-            total += DEAR.get(e.fn, 30 if e.fn in _FUNCTIONS or e.fn.startswith("libm") else 1)
-        elif isinstance(e, Load):
-            total += 1
-    return total
-
-
-_FUNCTIONS = frozenset("exp log sin cos tan tanh sinh cosh arctan arcsin arccos arctan2 expm1 log1p exp2 cbrt".split())

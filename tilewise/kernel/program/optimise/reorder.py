@@ -2,7 +2,7 @@
 
 A loop over j whose iterations are independent, with loops inside, may run in any order that keeps the order of what
 each j does. So j becomes the innermost loop where rows lie along it; and where numbers are added up over k (which must
-stay in order), four j are done side by side: one waits for its sum while the others go on.
+stay in order), several j are done side by side: one waits for its sum while the others go on, or they are one vector.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from tilewise.kernel.program.walk import (
 )
 
 WIDE = 8  # iterations of a loop that are worth to be the innermost
-ABREAST = 4
+ABREAST = 4  # chains of additions that do not wait for each other
+ABREAST_ALONG = 16  # the same where elements lie side by side: LLVM makes vectors of them
 BLOCK = 128  # iterations of a loop that becomes the innermost, for one thread
 MOST_STATEMENTS = 12  # of a body that is done several times abreast
+MOST_ALONG = 6  # and of one that is done in vectors
 ONE = ir.Const(ir.INT, 1)
 
 
@@ -68,7 +70,7 @@ class _Maker:
         if rows.along and (rows.accumulates or rows.across) and _separate(j.body):
             form = self._blocks(j) if depth == 0 else _sunk(j, j.body)
         elif (rows.accumulates or rows.carries) and len(list(statements(j.body))) <= MOST_STATEMENTS:
-            form = self._abreast(j)
+            form = self._abreast(j, rows.along and len(list(statements(j.body))) <= MOST_ALONG)
         else:
             return ()
         wide = ir.Op("greater_equal", ir.BOOL, (_minus(j.stop, j.start), ir.Const(ir.INT, WIDE)))
@@ -84,8 +86,8 @@ class _Maker:
         body = _sunk(part, j.body)
         return (replace(j, name=name, step=ir.Const(ir.INT, BLOCK), body=body, independent=True),)
 
-    def _abreast(self, j: ir.For) -> ir.Block:
-        """Four j at a time, then the rest one by one."""
+    def _abreast(self, j: ir.For, along: bool) -> ir.Block:
+        """Many j at a time, or four, then the rest one by one."""
         inner = [at for at, s in enumerate(j.body) if isinstance(s, ir.For)]
         k = j.body[inner[0]]
         assert isinstance(k, ir.For)
@@ -104,18 +106,20 @@ class _Maker:
 
             return cast(ir.Block, mapped(stmts, change))
 
-        many = range(ABREAST)
-        body = (
-            *(s for t in many for s in part(before, t)),
-            replace(k, body=tuple(s for t in many for s in part(k.body, t))),
-            *(s for t in many for s in part(after, t)),
-        )
-        end = _minus(j.stop, ir.Const(ir.INT, ABREAST - 1))
-        main = replace(j, stop=end, step=ir.Const(ir.INT, ABREAST), body=body)
-        four = ir.Const(ir.INT, ABREAST)
-        whole = ir.Op("floor_divide", ir.INT, (_minus(j.stop, j.start), four))
-        first = ir.Op("add", ir.INT, (j.start, ir.Op("multiply", ir.INT, (whole, four), exact=True)), exact=True)
-        return _surely(main), _surely(replace(j, start=first, rare=True))
+        out: list[ir.Stmt] = []
+        first = j.start
+        for width in (ABREAST_ALONG, ABREAST) if along else (ABREAST,):
+            many, by = range(width), ir.Const(ir.INT, width)
+            body = (
+                *(s for t in many for s in part(before, t)),
+                replace(k, body=tuple(s for t in many for s in part(k.body, t))),
+                *(s for t in many for s in part(after, t)),
+            )
+            end = _minus(j.stop, ir.Const(ir.INT, width - 1))
+            out.append(_surely(replace(j, start=first, stop=end, step=by, body=body)))
+            whole = ir.Op("floor_divide", ir.INT, (_minus(j.stop, first), by))
+            first = ir.Op("add", ir.INT, (first, ir.Op("multiply", ir.INT, (whole, by), exact=True)), exact=True)
+        return (*out, _surely(replace(j, start=first, rare=True)))
 
     def _copy(self, name: str, t: int) -> str:
         new = f"{name}~{t}"
