@@ -61,7 +61,7 @@ def planned(
     if known.reads:
         return decide(cost, options, known)
     key = (*(getattr(options, name) for name in DECIDING), known)
-    made = cost.decided.get(key)
+    made: Decision | None = cost.decided.get(key)
     if made is None:
         if len(cost.decided) >= MOST_DECIDED:
             cost.decided.clear()

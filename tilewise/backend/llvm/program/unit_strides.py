@@ -58,8 +58,10 @@ def _doubtful(em: Emitter, s: For) -> Axes:
             return NONE
         if isinstance(x, Set) and x.name in names_read(x) and not _joins(x.value):
             return NONE
-        reached = [e for e in expressions(x) if isinstance(e, Load)]
-        for e in (*reached, x) if isinstance(x, Store) else reached:
+        reached: list[Load | Store] = [e for e in expressions(x) if isinstance(e, Load)]
+        if isinstance(x, Store):
+            reached.append(x)
+        for e in reached:
             for axis, (i, fault) in enumerate(zip(e.index, e.faults, strict=True)):
                 if fault >= 0 and not em.bounds.proved(e.array, axis, i):
                     return NONE
