@@ -61,12 +61,12 @@ def planned(
     if known.reads:
         return decide(cost, options, known)
     key = (*(getattr(options, name) for name in DECIDING), known)
-    made: Decision | None = cost.decided.get(key)
-    if made is None:
+    plan: Decision | None = cost.decided.get(key)
+    if plan is None:
         if len(cost.decided) >= MOST_DECIDED:
             cost.decided.clear()
-        made = cost.decided[key] = decide(cost, options, known)
-    return made
+        plan = cost.decided[key] = decide(cost, options, known)
+    return plan
 
 
 def tree_of(node: ast.For, names: Mapping[str, Any], count: int) -> Tree:
