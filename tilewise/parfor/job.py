@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.parfor.merge import all_zero, set_zero
 from tilewise.parfor.reductions.combine import start_of
 from tilewise.parfor.streams import Streams
 
@@ -44,16 +45,19 @@ class Cancelled(BaseException):
 class Results:
     """What the loop writes to, as it was before."""
 
-    arrays: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    arrays: list[Any] = field(default_factory=list)  # ndarrays
     lists: list[list[Any]] = field(default_factory=list)
     dicts: list[dict[Any, Any]] = field(default_factory=list)
     instances: list[Any] = field(default_factory=list)
     streams: list[Any] = field(default_factory=list)  # bit generators of a list, each drawn from in one iteration
 
     def backup(self, folder: str | None = None) -> Results:
-        """Copies, to go back to; of arrays of numbers in files, if there is a folder for them."""
+        """Copies, to go back to; of arrays of numbers in files, if there is a folder for them. None: zeros."""
         return Results(
-            [_copy(a, None if folder is None else f"{folder}/backup-{n}") for n, a in enumerate(self.arrays)],
+            [
+                None if all_zero(a) else _copy(a, None if folder is None else f"{folder}/backup-{n}")
+                for n, a in enumerate(self.arrays)
+            ],
             [list(x) for x in self.lists],
             [dict(x) for x in self.dicts],
             [dict(vars(x)) for x in self.instances],
@@ -63,7 +67,10 @@ class Results:
     def restore(self, backup: Results) -> None:
         """Go back."""
         for array, old in zip(self.arrays, backup.arrays, strict=True):
-            array[...] = old
+            if old is None:
+                set_zero(array)
+            else:
+                array[...] = old
         for one, was in zip(self.lists, backup.lists, strict=True):
             one[:] = was
         for table, held in zip(self.dicts, backup.dicts, strict=True):

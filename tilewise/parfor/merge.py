@@ -66,6 +66,13 @@ def all_zero(array: Array) -> bool:
     return not array.dtype.hasobject and not _bits(array).any()
 
 
+def set_zero(array: Array) -> None:
+    """Set each bit of a contiguous array to zero."""
+    bits = _bits(array)
+    assert np.may_share_memory(bits, array) or not array.size, "the memory of a result is contiguous"
+    bits[...] = 0
+
+
 def apply(result: Array, found: Changes) -> None:
     """Write what a worker changed."""
     flat = _memory(result)

@@ -35,7 +35,7 @@ from tilewise.parfor.options import Options
 from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, stopped_copies
 from tilewise.parfor.plan.facts import planned, tree_of
 from tilewise.parfor.plan.inputs import Pattern, patterns
-from tilewise.parfor.plan.optimise import Decision, lock_seconds
+from tilewise.parfor.plan.optimise import Decision, lock_seconds, saved_seconds
 from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
@@ -204,8 +204,8 @@ class _Run:
             return Way("python", "it runs on a cluster")
         remembered = start.found
         kept = remembered.no_arrays if remembered else None
-        waiting = lock_seconds(plan) if plan.mode == "threads" else 0.0
-        way = chosen(self.source, job, self.options, self.names, walk, kept, waiting)
+        gain = saved_seconds(plan) + (lock_seconds(plan) if plan.mode == "threads" else 0.0)
+        way = chosen(self.source, job, self.options, self.names, walk, kept, gain)
         if remembered is not None:
             remembered.no_arrays = way.no_arrays
         return way

@@ -47,11 +47,12 @@ def chosen(
     names: Mapping[str, Any],
     walk: Statements,
     no_arrays: str | None = None,
-    waiting: float = 0.0,
+    gain: float = 0.0,
 ) -> Way:
     """How the body of a loop runs. `no_arrays`: why the same loop was no array expression the last time.
 
-    waiting: seconds that threads would wait for the interpreter's lock, which machine code does not need.
+    gain: seconds that machine code saves beside the interpreter's: of NumPy's functions, and that threads wait for the
+    interpreter's lock.
     """
     if options.mode == "processes":
         return Way("python", 'mode="processes"')
@@ -74,7 +75,7 @@ def chosen(
         except NotArrays as error:
             no_arrays = str(error)
             why.append(f"no array expression: {error}")
-    if overhead + waiting < WORTH_SECONDS:
+    if overhead + gain < WORTH_SECONDS:
         return Way("python", "; ".join([*why, "not native: most of the time is NumPy's"]), no_arrays=no_arrays)
     try:
         native = native_job(source, job)

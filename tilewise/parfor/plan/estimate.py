@@ -68,7 +68,7 @@ class Estimator(Ledger):
         self.bind(node.target, self.element(call.args, var(index), count))
         self.block(node.body)
         shared = {name: size for name, size in self.shared.values()}
-        return Tree(root, count, shared, self.unknown)
+        return Tree(root, count, shared, self.unknown, self.rounds)
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -286,6 +286,7 @@ class Estimator(Ledger):
         a, b = self.ev(node.left), self.ev(node.right)
         if isinstance(node.op, ast.MatMult) and a.shape is not None and b.shape is not None:
             return self.work(ops.product(a, b))
+        self.rounds = self.rounds or isinstance(node.op, ast.Pow)
         if a.shape is None and b.shape is None:
             self.steps()
             return operated(node.op, a, b)
@@ -374,6 +375,7 @@ class Estimator(Ledger):
             return self._follow(*followed, name, args, named)
         work = call_work(target, name, args, named)
         if isinstance(work, Value):
+            self.rounds = self.rounds or name.rsplit(".", 1)[-1] in ops.FUNCTIONS
             self.steps(3)
             if target.function is not None and name.endswith((".append", ".add", ".extend")):
                 for value in args:

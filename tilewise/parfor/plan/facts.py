@@ -22,6 +22,8 @@ from tilewise.parfor.plan.optimise import BUDGET_SHARE, Decision, Facts, decide
 from tilewise.parfor.plan.profile import FIXED, seconds
 from tilewise.parfor.plan.tree import Node, Tree
 
+DECIDING = ("workers", "mode", "tasks", "task_size", "partition", "merge", "memory")  # options that plans depend on
+MOST_DECIDED = 16  # plans of one loop with the same values
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
@@ -55,7 +57,16 @@ def planned(
     known = facts(options, modes, arrays, summed)
     if options.mode == "cluster" or options.merge == "cluster" or known.cluster_workers:
         known = replace(known, reads=tuple(reads()))
-    return decide(tree(), options, known)
+    cost = tree()
+    if known.reads:
+        return decide(cost, options, known)
+    key = (*(getattr(options, name) for name in DECIDING), known)
+    plan: Decision | None = cost.decided.get(key)
+    if plan is None:
+        if len(cost.decided) >= MOST_DECIDED:
+            cost.decided.clear()
+        plan = cost.decided[key] = decide(cost, options, known)
+    return plan
 
 
 def tree_of(node: ast.For, names: Mapping[str, Any], count: int) -> Tree:

@@ -13,6 +13,7 @@ from tilewise.parfor.plan.operators import Value, Work
 from tilewise.parfor.plan.profile import LOCKED_CALLS, Row, seconds
 from tilewise.parfor.plan.tree import Node
 
+EXACT = ("python", "map", "copy")  # kinds of operators that give the same bits wherever they run
 BUFFER_BYTES = 200_000  # that NumPy takes to go through operands that do not lie as it likes
 
 
@@ -29,6 +30,7 @@ class Ledger:
         self.stack: list[Node] = []
         self.repeats: list[float] = []  # iterations of loops around, inside of an iteration of the parfor
         self.line = 0
+        self.rounds = False  # something that machine code may round in another way than NumPy
 
     def alive(self) -> int:
         """Bytes that are alive here."""
@@ -62,7 +64,8 @@ class Ledger:
             self.steps(work.amount)
             return out
         locked = taken if taken < LOCKED_CALLS else max(self.profile[work.kind].call, work.locked * taken)
-        leaf = Node("operator", work.text, self.line, 1.0, self.alive() + space, taken, locked)
+        self.rounds = self.rounds or not (work.saved or work.kind in EXACT)
+        leaf = Node("operator", work.text, self.line, 1.0, self.alive() + space, taken, locked, work.saved * taken)
         self.stack[-1].children.append(leaf)
         return out
 

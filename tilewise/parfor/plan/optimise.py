@@ -178,6 +178,11 @@ def lock_seconds(plan: Decision) -> float:
     return lost if lost > LOST_SHARE * body / plan.workers else 0.0
 
 
+def saved_seconds(plan: Decision) -> float:
+    """What machine code would save of NumPy's own time, with the same bits."""
+    return 0.0 if plan.tree is None or plan.tree.rounds else plan.tree.count * plan.tree.root.saved
+
+
 def decide(tree: Tree, options: Options, facts: Facts) -> Decision:
     """The plan of a loop."""
     count, reasons = tree.count, list[str]()

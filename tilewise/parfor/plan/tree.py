@@ -7,8 +7,9 @@ are there before the loop: those are shared by all workers and counted once (`Tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Node:
     memory: int = 0  # bytes alive in it at once, at most
     own: float = 0.0  # seconds of itself, without children
     own_locked: float = 0.0  # of these, with the interpreter's lock held
+    own_saved: float = 0.0  # of these, what machine code would not take
     children: list[Node] = field(default_factory=list)
     note: str = ""
 
@@ -34,6 +36,11 @@ class Node:
     def locked(self) -> float:
         """Of this, time with the interpreter's lock held."""
         return self.own_locked + sum(c.count * c.locked for c in self.children)
+
+    @property
+    def saved(self) -> float:
+        """Of this, time that machine code would not take."""
+        return self.own_saved + sum(c.count * c.saved for c in self.children)
 
     @property
     def releases(self) -> float:
@@ -56,6 +63,8 @@ class Tree:
     count: int  # iterations
     shared: dict[str, int] = field(default_factory=dict)  # bytes of arrays that are there before, by name
     unknown: list[str] = field(default_factory=list)  # what could not be estimated
+    rounds: bool = False  # machine code may round in another way than NumPy
+    decided: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # plans that were made of it
 
     @property
     def memory(self) -> int:

@@ -157,14 +157,23 @@ def bincount(x, minlength=0):  # type: ignore[no-untyped-def]
     if minlength < 0:
         raise ValueError(NEGATIVE_LENGTH)
     n = minlength
+    if n > 0:  # mostly no key is beyond it: one way through x instead of three
+        made = np.zeros(n, np.int64)
+        for k in range(len(x)):
+            i = int(x[k])
+            if i < 0 or i >= n:
+                break
+            made[i] += 1
+        else:
+            return made
     if len(x) > 0:
         if x.min() < 0:
             raise ValueError(NEGATIVE_KEY)
         n = max(n, int(x.max()) + 1)
-    made = np.zeros(n, np.int64)
+    counts = np.zeros(n, np.int64)
     for k in range(len(x)):
-        made[int(x[k])] += 1
-    return made
+        counts[int(x[k])] += 1
+    return counts
 
 
 def weighted_bincount(x, weights, minlength=0):  # type: ignore[no-untyped-def]
@@ -173,14 +182,23 @@ def weighted_bincount(x, weights, minlength=0):  # type: ignore[no-untyped-def]
     if len(weights) != len(x):
         raise ValueError(OTHER_LENGTH)
     n = minlength
+    if n > 0:
+        made = np.zeros(n)
+        for k in range(len(x)):
+            i = int(x[k])
+            if i < 0 or i >= n:
+                break
+            made[i] += weights[k]
+        else:
+            return made
     if len(x) > 0:
         if x.min() < 0:
             raise ValueError(NEGATIVE_KEY)
         n = max(n, int(x.max()) + 1)
-    made = np.zeros(n)
+    sums = np.zeros(n)
     for k in range(len(x)):
-        made[int(x[k])] += weights[k]
-    return made
+        sums[int(x[k])] += weights[k]
+    return sums
 
 
 MATH: dict[str, Any] = {"gcd": gcd, "lcm": lcm, "isqrt": isqrt, "factorial": factorial, "isclose": isclose}

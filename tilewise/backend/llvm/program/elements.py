@@ -104,6 +104,9 @@ def _address(em: Emitter, array: str, at: list[Val]) -> str:
     ty = memory.STORED[a.dtype]
     last = a.rank - 1
     for axis in range(last if a.dense or a.unit else a.rank):
+        if (array, axis) in em.near:
+            data = fn.let(f"getelementptr inbounds {ty}, ptr {data}, {at[axis].text}")
+            continue
         s = _step(em, array, axis) if a.dense else em.word(slots.strides[axis])
         offset = at[axis].make(f"mul nsw {at[axis].text}, {s.name}")
         data = fn.let(f"getelementptr inbounds i8, ptr {data}, {offset.text}")

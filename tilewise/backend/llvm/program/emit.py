@@ -24,6 +24,7 @@ from tilewise.backend.llvm.program import (
     outline,
     parallel_loop,
     poll,
+    unit_strides,
 )
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
@@ -108,6 +109,7 @@ class Emitter:
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
         self.turned = operations.turned(program)
         self.places: dict[tuple[str, tuple[Expr, ...]], str] = {}  # addresses of elements, in a run of statements
+        self.near = unit_strides.NONE  # axes without gaps, in a loop that is emitted for these
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
@@ -380,8 +382,11 @@ class Emitter:
         self._counted(s, first, end, 1, here)
 
     def _counted(self, s: For, first: Val, end: Val, by: int, here: Callable[[Val], Val]) -> None:
-        fn = self.fn
         self.note_touched(s)
+        unit_strides.either(self, s, lambda: self._turns(s, first, end, by, here))
+
+    def _turns(self, s: For, first: Val, end: Val, by: int, here: Callable[[Val], Val]) -> None:
+        fn = self.fn
         counter = fn.hoist("alloca i64")
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         self.put(counter, first)
