@@ -152,6 +152,7 @@ def fits(form: str, shape: tuple[int, ...], machine: VectorUnit) -> bool:
 
 
 # Without instructions that multiply and add, nothing is guessed.
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", [w for w in RUNNABLE if w != 0 and machine_of(w).fuses])
 @pytest.mark.parametrize("form", FORMS)
 def test_positions_are_those_of_float64(form: str, width: int | None, monkeypatch: pytest.MonkeyPatch) -> None:

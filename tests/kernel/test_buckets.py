@@ -34,6 +34,7 @@ def keys_for(shape: tuple[int, int], buckets: int) -> list[ND]:
     return [rng.integers(-2, buckets + 2, s) for s in ((shape[0], 1), (shape[1],), shape)]
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("op", "dtype"), sorted(native._REDUCTIONS))
 def test_every_reduction(op: str, dtype: str, width: int | None) -> None:

@@ -56,6 +56,7 @@ def test_rows_by_a_number_each(dtype: str, width: int | None) -> None:
                 assert same_bits(got, x / s), shape
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", RUNNABLE)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_by_one_number(dtype: str, width: int | None) -> None:

@@ -74,6 +74,7 @@ def operands(dtype: str, shape: tuple[int, int, int], side: str) -> list[ND]:
     return found
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", RUNNABLE)
 @pytest.mark.parametrize("outputs", OUTPUTS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

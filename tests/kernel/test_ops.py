@@ -31,6 +31,7 @@ def _zero_sign_is_free(fn: str) -> bool:
     return fn in ("fmin", "fmax")
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("fn", sorted({row[0] for row in EXACT}))
 def test_like_numpy(fn: str, width: int | None) -> None:
@@ -57,6 +58,7 @@ def test_like_numpy(fn: str, width: int | None) -> None:
         )
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("source", "target"), [(row[1][0], row[2]) for row in CASTS])
 def test_cast(source: str, target: str, width: int | None) -> None:

@@ -49,6 +49,7 @@ def test_every_shape_by_any_threads(shape: tuple[int, int], retune: Retune) -> N
             check(reduction(op, "float64", reduced), x)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("op", ARGS)
 def test_awkward_floats(op: str, width: int | None) -> None:
@@ -69,6 +70,7 @@ def test_the_ends_of_integers(dtype: str) -> None:
             check(reduction(op, dtype, reduced), x)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("reduced", [r for r in itertools.product([True, False], repeat=4) if any(r)])
 def test_positions_in_four_dims(reduced: tuple[bool, ...]) -> None:
     base = numbers("float32", (6, 7, 8, 10))

@@ -59,6 +59,7 @@ def test_sum_error(shape: tuple[int, int], reduced: tuple[bool, bool]) -> None:
         assert (np.abs(got - exact) <= bound(x, axes)).all()
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("reduced", AXES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_same_bits_for_any_threads_and_width(
@@ -91,6 +92,7 @@ def test_same_bits_for_any_threads_and_width(
         np.testing.assert_allclose(results[0][1], want[1], rtol=1e-12)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("op", "dtype"), sorted(native._REDUCTIONS))
 def test_every_reduction(op: str, dtype: str, width: int | None) -> None:
