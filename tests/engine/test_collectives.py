@@ -48,12 +48,14 @@ def check(program: Program, data: numpy.ndarray, mesh: Any, blocks: int, seed: i
 
 
 def everywhere(program: Program, data: numpy.ndarray, meshes: tuple[Any, ...] = MESHES) -> None:
-    """With one block and with three, as planned and by chance: one of these ways on each mesh, another for the next
-    program; all four on each in `make soak`."""
-    turn = program.__code__.co_firstlineno
+    """With one block and with three, as planned and by chance, each on another mesh; the next program takes the meshes
+    between; every way on every mesh in `make soak`."""
+    turn, whole = program.__code__.co_firstlineno, settings.get_current_profile_name() == "soak"
     for k, mesh in enumerate(meshes):
         ways = [(1, None), (3, 10 * k + 3), (3, None), (1, 10 * k + 1)]
-        for blocks, seed in ways if settings.get_current_profile_name() == "soak" else [ways[(k + turn) % 4]]:
+        if not whole:
+            ways = [ways[(k // 2 + turn // 2) % 4]] if len(meshes) < 4 or (k + turn) % 2 == 0 else []
+        for blocks, seed in ways:
             check(program, data, mesh, blocks, seed)
 
 
