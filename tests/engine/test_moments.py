@@ -155,7 +155,7 @@ def test_every_tile_gives_numpys_values(name, dtype, some):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fewer elements than degrees of freedom
             want = many(PROGRAMS[name](np, X))
-        for tile in (1, 64, None):
+        for tile in some((1, 64, None)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = run(PROGRAMS[name], X, tile=tile)

@@ -55,6 +55,7 @@ def test_shapes_and_orders(shape: tuple[int, int], buckets: int, some: Some) -> 
         assert same_bits(got, meaning(kernel, shape, [x, keys], buckets)[0])  # sums of whole numbers do not round
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("reduced", AXES)
 def test_same_bits_for_any_threads_and_width(reduced: tuple[bool, bool], retune: Retune) -> None:
     retune(split_at_ns=0, part_ns=1)

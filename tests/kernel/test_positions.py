@@ -40,6 +40,7 @@ def test_every_dtype(dtype: str, width: int | None, some: Some) -> None:
             check(reduction(op, dtype, reduced), x, width)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 5000), (5000, 3), (40, 600), (2, 20_000), (20_000, 2)])
 def test_every_shape_by_any_threads(shape: tuple[int, int], retune: Retune) -> None:
     retune(split_at_ns=0, part_ns=1)
