@@ -45,10 +45,9 @@ bits: $(DEV)
 	$(BIN)/python -m tests.bits.compare
 	$(BIN)/python -m tests.fuzz.bits --cases 2000
 
-# The same as `fuzz` and the tests marked `soak` (long).
+# Property tests with many examples, the tests marked `soak`, and all rows of those marked `sampled` (long).
 soak: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
-	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak tests/engine/test_collectives.py tests/engine/test_index_sets.py
+	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak or sampled" --hypothesis-profile=soak
 
 # Kills of workers and nodes of a Ray cluster, and of a driver with checkpoints, at random moments (a quarter of an hour).
 kills: $(DEV)

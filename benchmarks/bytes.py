@@ -15,6 +15,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,33 +80,57 @@ TALL, NARROW = 8_400, 10
 ASKED = 2_100  # indices into an axis
 
 
-def given(mesh: Mesh) -> dict[str, Any]:
-    """The operands, where they lie."""
+@cache
+def arrays() -> dict[str, Any]:
+    """The operands by name."""
     rng = np.random.default_rng(0)
-
-    def vector(x: Any) -> Any:
-        return tw.asarray(x).relayout(0)
-
-    def matrix(x: Any) -> Any:
-        return tw.asarray(x).relayout(0, 1) if mesh.columns > 1 else tw.asarray(x).relayout(0)
-
-    data = {
-        "x": vector(rng.normal(size=N)),
-        "y": vector(rng.normal(size=N)),
-        "A": matrix(rng.normal(size=(ROWS, COLS))),
-        "B": matrix(rng.normal(size=(ROWS, COLS))),
-        "T": vector(rng.normal(size=(TALL, NARROW))),
-        "S": matrix(rng.normal(size=(ROWS, ROWS))),
-        "b": vector(rng.normal(size=TALL)),
-        "keys": vector(rng.integers(0, 50, N)),
-        "i": vector(rng.integers(0, ROWS, ASKED)),
-        "j": vector(rng.integers(0, COLS, ASKED)),
-        "at": vector(rng.integers(0, N, ASKED)),
-        "line": vector(np.sort(rng.normal(size=N))),
-        "v": vector(rng.normal(size=ASKED)),
+    return {
+        "x": rng.normal(size=N),
+        "y": rng.normal(size=N),
+        "A": rng.normal(size=(ROWS, COLS)),
+        "B": rng.normal(size=(ROWS, COLS)),
+        "T": rng.normal(size=(TALL, NARROW)),
+        "S": rng.normal(size=(ROWS, ROWS)),
+        "b": rng.normal(size=TALL),
+        "keys": rng.integers(0, 50, N),
+        "i": rng.integers(0, ROWS, ASKED),
+        "j": rng.integers(0, COLS, ASKED),
+        "at": rng.integers(0, N, ASKED),
+        "line": np.sort(rng.normal(size=N)),
+        "v": rng.normal(size=ASKED),
     }
-    tw.evaluate(*data.values())
-    return data
+
+
+MATRICES = ("A", "B", "S")  # cut along both axes on a grid
+
+
+class Given(dict[str, Any]):
+    """The operands on the workers, each placed when a program first asks for it."""
+
+    def __init__(self, mesh: Mesh, counters: Any) -> None:
+        super().__init__()
+        self._both, self._counters = mesh.columns > 1, counters
+        self._placing = 0, 0
+
+    def __missing__(self, name: str) -> Any:
+        before = self._moved()
+        x = tw.asarray(arrays()[name])
+        x = x.relayout(0, 1) if self._both and name in MATRICES else x.relayout(0)
+        tw.evaluate(x)
+        self[name] = x
+        now = self._moved()
+        self._placing = self._placing[0] + now[0] - before[0], self._placing[1] + now[1] - before[1]
+        return x
+
+    def _moved(self) -> tuple[int, int]:
+        now = self._counters
+        return now.network_bytes, now.predicted_bytes + now.bounded_bytes
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """Bytes that crossed, and those announced, but for operands on their way to the workers."""
+        both = self._moved()
+        return both[0] - self._placing[0], both[1] - self._placing[1]
 
 
 Program = Callable[..., Any]
@@ -380,14 +405,11 @@ def _arrays(found: Any) -> Iterator[Any]:
 def measure(row: Row, mesh: Mesh) -> dict[str, Any]:
     """Announced and counted bytes of one program, beside its bound."""
     with tw.session(engine="virtual", **mesh.options) as session, tw.config(eager_bytes=0, objective="bytes"):
-        data = given(mesh)
-        counters = session.cluster.counters
-        before = counters.network_bytes, counters.predicted_bytes + counters.bounded_bytes
+        data = Given(mesh, session.cluster.counters)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tw.evaluate(*_arrays(row.run(data)))
-        counted = counters.network_bytes - before[0]
-        announced = counters.predicted_bytes + counters.bounded_bytes - before[1]
+        counted, announced = data.moved
     return {"announced": announced, "counted": counted, "bound": round(row.bound(mesh))}
 
 

@@ -16,11 +16,13 @@ A name may do more than its typical call: other options may fall back, and then 
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import types
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +88,11 @@ def call_of(name: str) -> str | None:
     return f"np.{name}({', '.join(args[: value.nin])})"
 
 
-def operands() -> dict[str, Any]:
-    """The operands, on the workers."""
+@cache
+def arrays() -> dict[str, Any]:
+    """The operands by name."""
     rng = np.random.default_rng(0)
-    made = {
+    return {
         "x": rng.normal(size=N),
         "y": rng.normal(size=N),
         "u": rng.uniform(size=N),
@@ -104,7 +107,12 @@ def operands() -> dict[str, Any]:
         "M": rng.random((ROWS, COLS)) < 0.5,
         "I": rng.integers(0, ROWS, (ROWS, COLS)),
     }
-    placed = {name: tw.asarray(v).relayout(0) for name, v in made.items()}
+
+
+def operands(text: str) -> dict[str, Any]:
+    """The operands that a call names, on the workers."""
+    named = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    placed = {name: tw.asarray(v).relayout(0) for name, v in arrays().items() if name in named}
     tw.evaluate(*placed.values())
     return placed
 
@@ -125,7 +133,7 @@ def look(name: str) -> Found:
     if text is None:
         return Found(name, "plain")
     with tw.session(engine="virtual", workers=WORKERS), tw.config(eager_bytes=0, objective="bytes"):
-        data = {"np": tw, "ROWS": ROWS, "COLS": COLS, **operands()}
+        data = {"np": tw, "ROWS": ROWS, "COLS": COLS, **operands(text)}
         with tw.profile() as seen, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             *before, last = text.split("; ")

@@ -3,7 +3,8 @@
 import gc
 import importlib
 import signal
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,6 +21,7 @@ from tilewise.config import config
 from tilewise.tuning import tuned, using
 
 Retune = Callable[..., None]
+Some = Callable[..., Sequence[Any]]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt themselves
@@ -32,16 +34,22 @@ compiler.checked = True
 
 
 # What is compiled is compiled quickly, with the same bits, but in the tests of code itself; and there, too, where a
-# test sweeps dtypes and shapes (`quick_code`): `make fuzz` runs those with good code.
+# test sweeps dtypes and shapes (`quick_code`), but for one row in eight: `make fuzz` runs all of those with good code.
 GOOD_CODE = ("tests/kernel/", "tests/backend/", "tests/bits/", "tests/test_same_bits", "tests/test_processes")
 llvm = importlib.import_module("tilewise.backend.llvm.compile.compiler")
+
+
+def turn_of(request: pytest.FixtureRequest) -> int:
+    """A number by which a test takes other rows than the next one, the same on every run."""
+    return zlib.crc32(request.node.nodeid.encode())
 
 
 @pytest.fixture(autouse=True)
 def quick_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of the suite's time would else be LLVM's."""
     sweeps = request.node.get_closest_marker("quick_code") is not None
-    quickly = sweeps and request.config.getoption("--hypothesis-profile") != "soak"
+    good = request.config.getoption("--hypothesis-profile") == "soak" or turn_of(request) % 8 == 0
+    quickly = sweeps and not good
     if quickly or not request.node.nodeid.startswith(GOOD_CODE):
         monkeypatch.setattr(llvm, "object_code", partial(_object_code, level=llvm.QUICK))
 
@@ -100,6 +108,24 @@ def short_collections() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if "some" in getattr(item, "fixturenames", ()):
+        item.add_marker("sampled")
+
+
+@pytest.fixture
+def some(request: pytest.FixtureRequest) -> Some:
+    """Every second row of a sweep (or so), of another test others; `make soak` runs all of them."""
+    turn = turn_of(request)
+
+    def taken(rows: Any, share: int = 2) -> Sequence[Any]:
+        rows = list(rows)
+        whole = request.config.getoption("--hypothesis-profile") == "soak"
+        return rows if whole else [r for k, r in enumerate(rows) if (k + turn) % min(share, len(rows)) == 0]
+
+    return taken
 
 
 @pytest.fixture

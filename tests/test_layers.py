@@ -79,6 +79,12 @@ def module_of(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def _called(node: ast.Call) -> str:
+    """The name of what is called, where it may be one of IMPORTERS."""
+    last = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return ast.unparse(node.func) if any(name.endswith(last) for name in IMPORTERS) else ""
+
+
 def targets(node: ast.AST, module: str, is_package: bool) -> Iterator[str]:
     """The modules a statement or call imports, as full names."""
     if isinstance(node, ast.Import):
@@ -90,7 +96,7 @@ def targets(node: ast.AST, module: str, is_package: bool) -> Iterator[str]:
             base = ".".join(here[: len(here) - node.level + 1] + ([node.module] if node.module else []))
         for alias in node.names:  # `from tilewise import errors` imports a unit, `from tilewise import sum` does not.
             yield f"tilewise.{alias.name}" if base == "tilewise" and alias.name in LEVELS else base
-    elif isinstance(node, ast.Call) and ast.unparse(node.func) in IMPORTERS:
+    elif isinstance(node, ast.Call) and _called(node) in IMPORTERS:
         first = node.args[0] if node.args else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             yield first.value

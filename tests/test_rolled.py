@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.conftest import Some
 from tilewise import compiler
 from tilewise.array.schedule import loop_flush as loops
 from tilewise.array.schedule.promote import TRIES, promotion
@@ -142,9 +143,9 @@ PROGRAMS: list[Callable[..., Any]] = [
 @pytest.mark.parametrize("tile", [1, 7, None])
 @pytest.mark.parametrize("turns", [3, 20, 61, 400])
 @pytest.mark.parametrize("program", PROGRAMS, ids=[p.__name__ for p in PROGRAMS])
-def test_loops_give_numpys_bits(program: Callable[..., Any], turns: int, tile: int | None) -> None:
+def test_loops_give_numpys_bits(program: Callable[..., Any], turns: int, tile: int | None, some: Some) -> None:
     rng = np.random.default_rng(turns)
-    for shape in ((5,), (3, 67)):
+    for shape in some([(5,), (3, 67)]):
         x, y = rng.uniform(-2, 2, shape), rng.uniform(-2, 2, shape)
         with np.errstate(all="ignore"):
             want = program(np, x, y, turns)

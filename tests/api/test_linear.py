@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.conftest import Some
 
 MESHES: tuple[Any, ...] = (None, 2, 4, 7, (2, 2))
 RNG = np.random.default_rng(3)
@@ -137,10 +138,10 @@ CALLS = {
 
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("name", CALLS)
-def test_functions_of_matrices(mesh: Any, name: str) -> None:
+def test_functions_of_matrices(mesh: Any, name: str, some: Some) -> None:
     for a in (SQUARE, STACK, SQUARE.astype(np.float32), (9 * SQUARE).astype(int), STACK[1] + 1j * STACK[0]):
         want = CALLS[name](np, a)
-        for seed in (None, a.ndim):
+        for seed in some((None, a.ndim)):
             with tw.config(eager_bytes=0, fallback="error"), session(mesh), tw.testing.random_layouts(seed):
                 got = CALLS[name](tw, tw.array(a) * 1)
                 if isinstance(want, tuple):

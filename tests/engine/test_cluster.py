@@ -37,9 +37,9 @@ from tilewise.engine.rounds import rounds
 from tilewise.errors import SessionClosedError
 
 STORE_BYTES = 256 << 20
-ENGINES: list[tuple[str, Any]] = [
+ENGINES: list[Any] = [
     ("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtual", 7), ("virtual", (2, 2)),
-    ("ray", 2), ("ray", 4), ("ray", (2, 2)),
+    ("ray", 2), pytest.param(("ray", 4), marks=pytest.mark.soak), ("ray", (2, 2)),
 ]  # fmt: skip
 
 

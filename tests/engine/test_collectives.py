@@ -14,6 +14,7 @@ from hypothesis import settings
 import tilewise as tw
 from tilewise.layout import Kind
 
+pytestmark = pytest.mark.sampled  # `everywhere`
 MESHES = (1, 2, 3, 4, 7, (2, 2), (2, 4))
 Program = Callable[[Any, Any], Any]
 
@@ -47,10 +48,14 @@ def check(program: Program, data: numpy.ndarray, mesh: Any, blocks: int, seed: i
 
 
 def everywhere(program: Program, data: numpy.ndarray, meshes: tuple[Any, ...] = MESHES) -> None:
-    """On every mesh with one block and with three, as planned and by chance; all four ways on each in `make soak`."""
+    """With one block and with three, as planned and by chance, each on another mesh; the next program takes the meshes
+    between; every way on every mesh in `make soak`."""
+    turn, whole = program.__code__.co_firstlineno, settings.get_current_profile_name() == "soak"
     for k, mesh in enumerate(meshes):
-        ways = [((1, None), (3, 10 * k + 3)), ((1, 10 * k + 1), (3, None))]
-        for blocks, seed in (*ways[0], *ways[1]) if settings.get_current_profile_name() == "soak" else ways[k % 2]:
+        ways = [(1, None), (3, 10 * k + 3), (3, None), (1, 10 * k + 1)]
+        if not whole:
+            ways = [ways[(k // 2 + turn // 2) % 4]] if len(meshes) < 4 or (k + turn) % 2 == 0 else []
+        for blocks, seed in ways:
             check(program, data, mesh, blocks, seed)
 
 

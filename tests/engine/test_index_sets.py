@@ -10,6 +10,8 @@ import pytest
 import tilewise as tw
 from tests.engine.test_collectives import Program, everywhere
 
+pytestmark = pytest.mark.sampled  # `everywhere`
+
 DATA = {
     "matrix": numpy.arange(13.0 * 12).reshape(13, 12) / 7 - 3,
     "vector": numpy.where(numpy.arange(41) % 5 == 3, numpy.nan, numpy.arange(41.0) - 20),

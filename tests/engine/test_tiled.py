@@ -40,9 +40,9 @@ def run(program, X):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
-def test_every_tile_gives_numpys_values(name, dtype):
+def test_every_tile_gives_numpys_values(name, dtype, some):
     rng = np.random.default_rng(1)
-    for shape in SHAPES:
+    for shape in some(SHAPES):
         X = rng.integers(-8, 9, size=shape).astype(dtype)
         want = PROGRAMS[name](np, X)
         want = want if isinstance(want, tuple) else (want,)

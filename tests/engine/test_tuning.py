@@ -205,6 +205,11 @@ def tiles_of(name="softmax", data=X):
     return line.strip()
 
 
+def kept():
+    """The lengths that trials have settled on."""
+    return [record.factor for record in tuning_records.known() if record.factor is not None]
+
+
 def settled(clock, name="softmax", runs=120):
     return [run(PROGRAMS[name], X)[0].tobytes() for _ in range(runs)]
 
@@ -230,8 +235,8 @@ SHAPES = [(3000, 100), (20_001, 13), (2_001, 257), (50_000, 4), (50, 3000)]
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("whole", SOME_OR_ALL)
-def test_tuning_changes_no_bit(name, whole, clocked):
-    for shape in SHAPES if whole else SHAPES[:2] + SHAPES[-1:]:  # the next test has all of them
+def test_tuning_changes_no_bit(name, whole, clocked, some):
+    for shape in SHAPES if whole else some(SHAPES, 3):
         if name == "gram and sums" and shape[0] < shape[1]:
             continue  # a large result
         data = np.random.default_rng(6).normal(size=shape)
@@ -245,8 +250,8 @@ def test_tuning_changes_no_bit(name, whole, clocked):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_kept_changes_no_bit(name, monkeypatch):
-    for shape in SHAPES:
+def test_what_is_kept_changes_no_bit(name, monkeypatch, some):
+    for shape in some(SHAPES):
         data = np.random.default_rng(7).normal(size=shape)
         with tw.config(tune=False):
             want = [a.tobytes() for a in run(PROGRAMS[name], data)]
@@ -258,9 +263,9 @@ def test_what_is_kept_changes_no_bit(name, monkeypatch):
 
 @pytest.mark.parametrize("l2_kib", [256, 512, 4096])
 @pytest.mark.parametrize("name", LOOSE)
-def test_machines_with_other_caches_give_the_same_bits(name, l2_kib, monkeypatch):
+def test_machines_with_other_caches_give_the_same_bits(name, l2_kib, monkeypatch, some):
     real = lengths.machine()
-    for shape in SHAPES:
+    for shape in some(SHAPES):
         data, found = np.random.default_rng(8).normal(size=shape), []
         for kib in (2048, l2_kib):
             as_a_new_process()
@@ -328,7 +333,10 @@ def test_blocks_of_workers_are_tuned_and_no_bit_changes(workers, clocked):
     clock = clocked(lambda tiles, n: 0.010 + tiles * 1e-4)
     with tw.session(engine="virtual", workers=workers):
         x = tw.asarray(data)
-        found = {np.asarray(PROGRAMS["softmax"](tw, x)).tobytes() for _ in range(120 // workers)}
+        found = set()
+        while not kept() and len(clock.tiles) < 400 * workers:  # how soon depends on how many tiles the caches allow
+            found.add(np.asarray(PROGRAMS["softmax"](tw, x)).tobytes())
+        found.add(np.asarray(PROGRAMS["softmax"](tw, x)).tobytes())
     assert found == {want}
     assert clock.tiles[-workers:] == [min(clock.tiles)] * workers and len(set(clock.tiles)) > 3
 

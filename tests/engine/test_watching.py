@@ -171,8 +171,14 @@ def test_blocks_that_take_turns_on_workers_can_be_stopped(
 
             void = cluster._void
             monkeypatch.setattr(cluster, "_void", voided)
-            threading.Thread(target=lose).start()
-            assert float(tw.open(tmp_path / "x.npy").sum()) == 80_000.0
+            loser = threading.Thread(target=lose)
+            loser.start()
+            try:
+                assert float(tw.open(tmp_path / "x.npy").sum()) == 80_000.0
+            finally:
+                begun.set()
+                gate.set()
+                loser.join()  # before the session ends: what it says belongs to this test
             assert cluster.counters.replays == 1
             most = session.disk.blocks * 3 // 4  # a second time, and what was under way
             assert read[0] < most, (read, session.disk.blocks)

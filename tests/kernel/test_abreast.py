@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import Retune
+from tests.conftest import Retune, Some
 from tests.kernel.support import ND, empty_outs, views
 from tilewise.backend.llvm.call import prepare
 from tilewise.backend.llvm.call.compiled import Compiled
@@ -39,10 +39,10 @@ def results(kernel: Kernel, x: ND) -> list[bytes]:
 @pytest.mark.quick_code
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", bodies("float64"))
-def test_bits(name: str, dtype: str, retune: Retune) -> None:
+def test_bits(name: str, dtype: str, retune: Retune, some: Some) -> None:
     body = bodies(dtype)[name]
     last, rng = len(body), np.random.default_rng(4)
-    for shape in SHAPES:
+    for shape in some(SHAPES):
         kept, along = (False,) * len(shape), (*(False,) * (len(shape) - 1), True)
         kernels = [
             Kernel((dtype,), (), body, (Output(last),), kept),

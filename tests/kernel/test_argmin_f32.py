@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tests.conftest import Retune
+from tests.conftest import Retune, Some
 from tests.kernel.guards import guarded
 from tests.kernel.support import ND, RUNNABLE
 from tilewise.backend.llvm.call import prepare
@@ -152,12 +152,15 @@ def fits(form: str, shape: tuple[int, ...], machine: VectorUnit) -> bool:
 
 
 # Without instructions that multiply and add, nothing is guessed.
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", [w for w in RUNNABLE if w != 0 and machine_of(w).fuses])
 @pytest.mark.parametrize("form", FORMS)
-def test_positions_are_those_of_float64(form: str, width: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_are_those_of_float64(
+    form: str, width: int | None, monkeypatch: pytest.MonkeyPatch, some: Some
+) -> None:
     pays, guessed = argmin_f32.pays, list[bool]()
     for shape in (s for s in SHAPES if fits(form, s, machine_of(width))):
-        for kind in (*KINDS, *SIZES, *NEAR_OVERFLOW):
+        for kind in some((*KINDS, *SIZES, *NEAR_OVERFLOW)):
             X, C = data(kind, *shape)
             monkeypatch.setattr(argmin_f32, "pays", lambda *a: guessed.append(pays(*a)) or guessed[-1])
             found = positions(form, X, C, width)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.conftest import Retune
+from tests.conftest import Retune, Some
 from tests.kernel.support import ND, WIDTHS, alike, call, empty_outs, meaning, numbers, same_bits, views
 from tilewise.backend import llvm, threads
 from tilewise.kernel import native_support as native
@@ -34,12 +34,13 @@ def keys_for(shape: tuple[int, int], buckets: int) -> list[ND]:
     return [rng.integers(-2, buckets + 2, s) for s in ((shape[0], 1), (shape[1],), shape)]
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("op", "dtype"), sorted(native._REDUCTIONS))
-def test_every_reduction(op: str, dtype: str, width: int | None) -> None:
+def test_every_reduction(op: str, dtype: str, width: int | None, some: Some) -> None:
     assert native.supports_bucket(op, dtype)
     x = numbers(dtype, (60, 37), top=1 if op == "multiply" else 20)
-    for keys, reduced in itertools.product(keys_for(x.shape, 5), AXES):
+    for keys, reduced in some(itertools.product(keys_for(x.shape, 5), AXES)):
         kernel = bucket(op, dtype, reduced)
         (got,), (want,) = call(kernel, x.shape, [x, keys], width=width), meaning(kernel, x.shape, [x, keys])
         assert same_bits(got, want)
@@ -47,13 +48,14 @@ def test_every_reduction(op: str, dtype: str, width: int | None) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 30), (30, 1), (5000, 3), (3, 5000), (300, 300), (70_000, 2)])
 @pytest.mark.parametrize("buckets", [1, 3, 100])
-def test_shapes_and_orders(shape: tuple[int, int], buckets: int) -> None:
-    for x, keys, reduced in itertools.product(views(numbers("float64", shape)), keys_for(shape, buckets), AXES):
+def test_shapes_and_orders(shape: tuple[int, int], buckets: int, some: Some) -> None:
+    for x, keys, reduced in some(itertools.product(views(numbers("float64", shape)), keys_for(shape, buckets), AXES)):
         kernel = bucket("add", "float64", reduced)
         (got,) = call(kernel, shape, [x, keys], buckets=buckets)
         assert same_bits(got, meaning(kernel, shape, [x, keys], buckets)[0])  # sums of whole numbers do not round
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("reduced", AXES)
 def test_same_bits_for_any_threads_and_width(reduced: tuple[bool, bool], retune: Retune) -> None:
     retune(split_at_ns=0, part_ns=1)

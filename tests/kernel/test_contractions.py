@@ -71,6 +71,7 @@ def test_which_kernels_are_contractions() -> None:
     assert not is_contraction(DISTANCES, x.shape, [x, x[0]])  # reads x once: nothing is used twice
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes(shape: tuple[int, int, int], width: int | None) -> None:
@@ -80,6 +81,7 @@ def test_shapes(shape: tuple[int, int, int], width: int | None) -> None:
         assert same_bits(got, want)  # whole numbers: no rounding
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "int32", "int64", "bool"])
 def test_dtypes(dtype: str, width: int | None) -> None:
@@ -112,6 +114,7 @@ def test_in_batches_and_over_two_dims() -> None:
     np.testing.assert_allclose(call(kernel, (batch, i, k, d), [x, c])[0], ((x - c) ** 2).sum((0, 3)), rtol=1e-13)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", ["int8", "bool", "uint16"])
 def test_narrow_outputs_in_any_order(dtype: str, width: int | None) -> None:

@@ -44,6 +44,7 @@ def views(a: ND) -> list[ND]:
     ]
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_layout(dtype: str, width: int | None) -> None:
@@ -77,6 +78,7 @@ def test_streamed(dtype: str) -> None:
     assert same_bits(got, a + a[::-1])
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", PAIRED)
 def test_sums_and_products(dtype: str, width: int | None) -> None:

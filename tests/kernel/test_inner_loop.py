@@ -45,6 +45,7 @@ def test_maps(turns: int, dtype: str, width: int | None) -> None:
             assert same_bits(got, want)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("reduced", [(False, True), (True, False), (True, True)])
 def test_reductions(reduced: tuple[bool, bool], width: int | None) -> None:

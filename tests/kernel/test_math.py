@@ -48,6 +48,7 @@ def test_quarter_turns(width: int | None) -> None:
     assert (np.abs(call(sine, near.shape, [near], width=width)[0]) <= 1).all()
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", ulps.DTYPES)
 @pytest.mark.parametrize("fn", sorted(ulps.functions()))

@@ -74,6 +74,7 @@ def operands(dtype: str, shape: tuple[int, int, int], side: str) -> list[ND]:
     return found
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", RUNNABLE)
 @pytest.mark.parametrize("outputs", OUTPUTS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -132,6 +133,7 @@ def test_the_loops_as_text() -> None:
     )
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("shape", [(3000, 50, 64), (3000, 50, 7), (3000, 3, 130), (5000, 600, 8), (2000, 20, 1)])
 def test_products_that_a_pass_reads_are_made_inside_of_it(shape, dtype, monkeypatch) -> None:  # type: ignore[no-untyped-def]

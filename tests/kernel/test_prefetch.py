@@ -49,6 +49,7 @@ def test_which_inputs() -> None:
     assert not fetches(product(fn="power"), shape, [matrix, vector]), "it does not wait for memory"
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", RUNNABLE)
 @pytest.mark.parametrize("shape", [(1, 5), (3, 50), (40, 33), (7, 512), (5, 513), (3, 5000), (1, 70_000)])
 def test_the_same_bits_up_to_the_last_page(shape: tuple[int, int], width: int | None, retune: Retune) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import Retune
+from tests.conftest import Retune, Some
 from tests.kernel.support import ND, RUNNABLE, WIDTHS, alike, call, reduction, same_bits
 from tilewise import rounding
 from tilewise.backend import threads
@@ -59,10 +59,11 @@ def test_sum_error(shape: tuple[int, int], reduced: tuple[bool, bool]) -> None:
         assert (np.abs(got - exact) <= bound(x, axes)).all()
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("reduced", AXES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_same_bits_for_any_threads_and_width(
-    shape: tuple[int, int], reduced: tuple[bool, bool], retune: Retune
+    shape: tuple[int, int], reduced: tuple[bool, bool], retune: Retune, some: Some
 ) -> None:
     retune(split_at_ns=0, part_ns=1)
     kernel = Kernel(
@@ -71,7 +72,7 @@ def test_same_bits_for_any_threads_and_width(
          Instr("log1p", (5,), "float64")),
         (Output(4, "add"), Output(6, "add"), Output(3), Output(4, "maximum")), reduced,
     )  # fmt: skip
-    for x in layouts(shape):
+    for x in some(layouts(shape)):
         results = []
         for count in (1, 2, 5):
             threads.set_threads(count)
@@ -91,6 +92,7 @@ def test_same_bits_for_any_threads_and_width(
         np.testing.assert_allclose(results[0][1], want[1], rtol=1e-12)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("op", "dtype"), sorted(native._REDUCTIONS))
 def test_every_reduction(op: str, dtype: str, width: int | None) -> None:

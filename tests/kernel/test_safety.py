@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
+from tests.effort import SOME_OR_ALL
 from tests.kernel import fuzz_kernels
 from tests.kernel.guards import guarded
 
@@ -19,8 +21,9 @@ def child(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_every_form_stays_between_guard_pages() -> None:
-    done = child()
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_every_form_stays_between_guard_pages(whole: bool) -> None:
+    done = child() if whole else child("--some")
     last = done.stdout.splitlines()[-1:]
     assert last == ["through"], f"{last} ended with {done.returncode}\n{done.stderr[-3000:]}"
 

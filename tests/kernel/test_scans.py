@@ -37,6 +37,7 @@ def check(kernel: Kernel, x: ND, width: int | None = None) -> None:
         assert same_bits(got, want), (x.shape, x.strides, kernel)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("op", "dtype"), sorted(row for row in native._REDUCTIONS if native.supports_scan(*row)))
 def test_every_reduction(op: str, dtype: str, width: int | None) -> None:
@@ -53,6 +54,7 @@ def test_shapes_and_orders(shape: tuple[int, int]) -> None:
         check(scan("minimum", "float64", reduced), x)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 4096, 65_536, 65_537, 300_001])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lengths(n: int, width: int | None) -> None:

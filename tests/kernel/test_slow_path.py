@@ -38,6 +38,7 @@ def test_all_points_few_points_and_none(share: float, width: int | None) -> None
         np.testing.assert_array_max_ulp(got, want, 2)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_form(width: int | None) -> None:
     x, y = (a.reshape(60, 50) for a in operands(3000, 0.1))

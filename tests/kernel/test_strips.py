@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import Some
 from tests.kernel.support import ND, RUNNABLE, alike, call, empty_outs, same_bits
 from tilewise.backend.llvm.call.compiled import Compiled
 from tilewise.backend.llvm.compile.cpu import host_machine, level
@@ -38,17 +39,17 @@ def inputs(dtype: str, shape: tuple[int, int], wide: bool) -> list[ND]:
 @pytest.mark.parametrize("reduced", [(True, False), (False, True)], ids=["down", "along"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex128"])
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_values(name: str, dtype: str, reduced: tuple[bool, bool]) -> None:
+def test_values(name: str, dtype: str, reduced: tuple[bool, bool], some: Some) -> None:
     outputs = OUTPUTS[name]
     if dtype.startswith("complex"):
         outputs = tuple(o for o in outputs if o.reduce not in ("maximum", "minimum"))
     kernel = product(dtype, outputs, reduced)
-    for shape in SHAPES:
+    for shape in some(SHAPES):
         for wide in (True, False):
             given = inputs(dtype, shape, wide)
             want = empty_outs(kernel, shape)
             interpret.run(kernel, shape, given, (), want)
-            for width in RUNNABLE:
+            for width in some(RUNNABLE):
                 got = call(kernel, shape, given, width=width)
                 for output, g, w in zip(kernel.outputs, got, want, strict=True):
                     if output.reduce == "multiply":  # grows beyond what is exact
@@ -57,6 +58,7 @@ def test_values(name: str, dtype: str, reduced: tuple[bool, bool]) -> None:
                         assert np.array_equal(g, w), (shape, wide, width, output)
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("op", ["argmin", "argmax"])
 def test_positions(op: str) -> None:
     kernel = Kernel(("float64",), (), (), (Output(0, op), Output(0, "add")), (True, False))

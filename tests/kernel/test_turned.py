@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.conftest import Some
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE, call, meaning
 from tilewise.backend.llvm.call import prepare
@@ -24,11 +25,12 @@ def weighted(dtype: str) -> Kernel:
     return Kernel((dtype, dtype), (), body, (Output(2, first), Output(2, last)), (False, True, False))
 
 
+@pytest.mark.quick_code
 @pytest.mark.parametrize("width", RUNNABLE)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_the_kernel_means(dtype: str, width: int | None) -> None:
+def test_what_the_kernel_means(dtype: str, width: int | None, some: Some) -> None:
     rng = np.random.default_rng(2)
-    for rows, length, few in SHAPES:
+    for rows, length, few in some(SHAPES):
         for side in ("end", "start"):
             given = []
             for dims in ((rows, length, 1), (1, length, few)):

@@ -40,6 +40,7 @@ from tilewise.layout import (
 from tilewise.layout.prices import usual
 from tilewise.solver.model.replicas import one_kind
 
+MANY = min(10 * settings.default.max_examples, 2000)  # they take little time
 Values = npt.NDArray[np.int64]
 Holder = tuple[int, int | None]
 OPS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and", "bitwise_or")
@@ -243,7 +244,7 @@ def assert_same(got: dict[Holder, Values], expected: dict[Holder, Values]) -> No
         np.testing.assert_array_equal(got[holder], values, err_msg=str(holder))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=MANY, deadline=None)
 @given(changes())
 def test_an_exchange_delivers_and_its_traffic_is_exact(
     change: tuple[Layout, Layout, tuple[int, ...], Mesh],
@@ -261,7 +262,7 @@ def test_an_exchange_delivers_and_its_traffic_is_exact(
     assert volume(src, dst, shape, mesh) == (sum(sent), sum(sent) if isinstance(src, OnDriver) else max(received))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=MANY, deadline=None)
 @given(changes())
 def test_a_route_delivers_and_never_moves_more_than_one_step(
     change: tuple[Layout, Layout, tuple[int, ...], Mesh],
@@ -279,7 +280,7 @@ def test_a_route_delivers_and_never_moves_more_than_one_step(
     assert total == sum(step.network_elements for step in steps) <= moves(src, dst, shape, mesh).network_elements
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=MANY // 2, deadline=None)
 @given(changes(), st.booleans())
 def test_no_chain_through_usual_layouts_is_cheaper(
     change: tuple[Layout, Layout, tuple[int, ...], Mesh], by_volume: bool
@@ -296,7 +297,7 @@ def test_no_chain_through_usual_layouts_is_cheaper(
                 assert found <= first + step_cost(between, dst, shape, mesh, 8, tariff)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=MANY // 2, deadline=None)
 @given(changes(), st.booleans())
 def test_the_solver_s_prices_are_those_of_routes(
     change: tuple[Layout, Layout, tuple[int, ...], Mesh], by_volume: bool

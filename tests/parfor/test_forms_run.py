@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.conftest import Some
 from tests.parfor.rows.aliases import ALIAS_ROWS
 from tests.parfor.rows.cells import CELL_ROWS
 from tests.parfor.rows.forms import FORM_ROWS
@@ -91,11 +92,9 @@ def shown(value: Any, depth: int = 0) -> Any:
 @pytest.mark.parametrize("mode", ["threads", "processes"])
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.filterwarnings("ignore")
-def test_results(group: str, mode: str) -> None:
+def test_results(group: str, mode: str, some: Some) -> None:
     wrong, ran = [], 0
-    for row in GROUPS[group]:
-        if not row.answers[0]:
-            continue
+    for row in some(row for row in GROUPS[group] if row.answers[0]):
         try:
             expected = shown(run(row, mode, parallel=False))
         except (IndexError, KeyError, TypeError, ValueError):
@@ -110,4 +109,4 @@ def test_results(group: str, mode: str) -> None:
         if found != expected:
             wrong.append(f"{row.source}{expected}\n{found}"[:2000])
     assert not wrong, "\n\n".join(wrong)
-    assert ran > 10
+    assert ran > 5

@@ -29,8 +29,16 @@ def tilewise():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("inside", [False, True], ids=["inputs of numpy", "inputs of tilewise"])
+@pytest.mark.parametrize(
+    ("settings", "inside"),
+    [
+        pytest.param(settings, inside, id=f"{settings}, inputs of {'tilewise' if inside else 'numpy'}", marks=marks)
+        for settings, inside, marks in [
+            ("default", False, ()), ("recorded", True, ()),
+            ("default", True, pytest.mark.soak), ("recorded", False, pytest.mark.soak),
+        ]
+    ],
+)  # fmt: skip
 def test_program_agrees_with_numpy(tilewise, name, settings, inside):
     with tilewise.config(fallback="silent", **SETTINGS[settings]):
         got = runner.run(name, tilewise, inside=inside)

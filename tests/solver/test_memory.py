@@ -70,7 +70,7 @@ def test_what_comes_early_from_the_driver_is_announced() -> None:
         assert session.cluster.counters.peak_bytes <= announced
 
 
-SOME, ALL = range(30_000, 130_000, 30_000), range(30_000, 130_000, 10_000)
+SOME, ALL = range(30_000, 130_000, 45_000), range(30_000, 130_000, 10_000)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_the_cost_is_that_of_the_placed_graph(seed: int) -> None:
     assert found.cost == found.bound == plan_cost(model, found.values, ends)
 
 
-@pytest.mark.parametrize("seed", range(100, 118))
+@pytest.mark.parametrize("seed", range(100, 109))
 def test_no_change_is_cheaper(seed: int) -> None:
     assert _no_change_is_cheaper(seed)[0]
 

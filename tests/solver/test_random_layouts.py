@@ -28,10 +28,10 @@ def agree(case: int, mesh: Any, blocks: int, **more: Any) -> None:
 @pytest.mark.parametrize(("mesh", "blocks"), ROWS, ids=str)
 def test_a_sample(mesh: Any, blocks: int) -> None:
     first = 40_000 + 100 * ROWS.index((mesh, blocks))
-    for case in range(first, first + 4):
+    for case in range(first, first + 2):
         agree(case, mesh, blocks, layouts=case)
-    for case in range(first + 6, first + 8):
-        agree(case, mesh, blocks, objective=("bytes", "time")[case % 2])
+    case = first + 6 + first // 100 % 2
+    agree(case, mesh, blocks, objective=("bytes", "time")[case % 2])
 
 
 @pytest.mark.soak

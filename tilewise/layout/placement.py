@@ -423,6 +423,7 @@ def with_interval(box: Box, axis: int, interval: Interval) -> Box:
     return (*box[:axis], interval, *box[axis + 1 :])
 
 
+@lru_cache(maxsize=1 << 14)
 def _box(
     layout: Layout, shape: tuple[int, ...], mesh: Mesh, worker: int | None, block: int | None, *, ghosts: bool
 ) -> Held:
