@@ -25,6 +25,7 @@ _OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator point
 _TYPE_OF_DESCRIPTOR = 16
 _OFFSET_OF_MEMBER = 16  # in a PyMemberDef, behind its name and kind
 _NDIM, _DIMS, _DTYPE, _FLAGS = 24, 32, 56, 64  # NumPy: PyArrayObject_fields
+_NEW_FROM_DESCR = 94  # NumPy: PyArray_API, a part of its stable binary interface
 _NUMBER = 28  # NumPy: PyArray_Descr, behind its class and three letters
 _VALUE = 16  # NumPy: of a float64, where CPython's float has it
 _LENGTH = 16  # CPython: PyVarObject
@@ -57,8 +58,26 @@ def found() -> Offsets | None:
     items = tuple.__basicsize__
     weak = Array.__weakrefoffset__, Cell.__weakrefoffset__
     immortal = sys.version_info >= (3, 12)
-    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, _NUMBER, items, _LENGTH, *weak, immortal)
-    return at if _checked(at) else None
+    new = _new_array()
+    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, _NUMBER, items, _LENGTH, new, *weak, immortal)
+    return at if new and _checked(at) else None
+
+
+def _new_array() -> int:
+    """The address of PyArray_NewFromDescr, from the table of functions that NumPy has for extensions; 0: not there."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    try:
+        address = word(get(np._core._multiarray_umath._ARRAY_API, None) + 8 * _NEW_FROM_DESCR)  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return 0
+    sizes = [ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *sizes, ctypes.c_int, ctypes.c_void_p)(address)
+    dtype = np.dtype(np.float64)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # which it takes
+    made = make(np.ndarray, dtype, 2, ctypes.addressof((ctypes.c_int64 * 2)(3, 5)), None, None, 0, None)
+    good = type(made) is np.ndarray and made.dtype is dtype and made.shape == (3, 5) and made.flags.carray
+    return address if good else 0
 
 
 def _slot(cls: type, name: str) -> int:
