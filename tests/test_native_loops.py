@@ -165,7 +165,7 @@ def test_numbers(op: Any) -> None:
                 left, right = p(a), q(b)
                 with np.errstate(all="ignore"):
                     found, expected = op(left, right), op(np.float64(a), np.float64(b))
-                assert type(found) is Number and found.tobytes() == expected.tobytes() or np.isnan(expected), (a, b)
+                assert (type(found) is Number and found.tobytes() == expected.tobytes()) or np.isnan(expected), (a, b)
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 op(Number(a), Number(b))
@@ -194,3 +194,46 @@ def test_numbers_beside_other_things() -> None:
     assert (n + np.arange(2)).tolist() == [6.0, 7.0] and n + 1j == 6 + 1j
     with pytest.raises(TypeError):
         n + "text"
+
+
+CALLS = (np.sqrt, np.exp, np.isfinite, np.negative, np.add, np.maximum, np.hypot, np.less, np.ldexp, np.divmod, np.modf)
+
+
+def test_calls_of_elementwise_functions() -> None:
+    """Beside what Python's method gives for the same."""
+
+    def run() -> list[Any]:
+        a, n = tw.array(np.linspace(-1.0, 4.0, 12)), tw.array([2.0, 4.0]).sum()
+        xs = (
+            a,
+            a[::2],
+            a.reshape(3, 4),
+            a[3],
+            n,
+            Number(-2.0),
+            tw.arange(5),
+            tw.array(2.0),
+            2.5,
+            [1.0, 4.0],
+            "text",
+            None,
+        )
+        found = []
+        for f in CALLS:
+            ours = getattr(tw, f.__name__)
+            found += [shown(lambda ours=ours, x=x: ours(x)) for x in xs]
+            found += [shown(lambda ours=ours, x=x, y=y: ours(x, y)) for x in xs for y in (a, 3, n, [1, 2], None)]
+            found += [shown(lambda ours=ours: ours()), shown(lambda ours=ours: ours(a, a, a, a))]
+            found += [shown(lambda ours=ours: ours(a, out=tw.zeros(12))), shown(lambda ours=ours: ours(a, other=3))]
+            found += [type(r) for r in (tw.sqrt(n), tw.exp(a), tw.isfinite(n))]
+        return found
+
+    mine = run()
+    takeover.slots().remove()
+    try:
+        assert str(mine) == str(run())
+    finally:
+        assert takeover.install()
+    assert tw.sqrt(Number(4.0)) == 2.0 and type(tw.sqrt(Number(4.0))) is Number
+    pending = tw.ones((600, 600)) + 1.0
+    assert tw.sqrt(pending)._cell.node is not None

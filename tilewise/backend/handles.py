@@ -25,7 +25,7 @@ NUMERICAL = ("add", "sub", "mul", "truediv")  # operators that known numbers hav
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")  # in CPython's order
 OBJECTS = (
     "array cell number ndarray float64 float int int64 slice tuple nonetype ellipsis none false zero "
-    "notimplemented float64_dtype dot"
+    "notimplemented float64_dtype dot ufunc_call"
 ).split()
 METHODS = [
     *(f"{r}{name}" for name in BINARY for r in ("", "r", "i")),
@@ -52,7 +52,7 @@ STATE = {
 WORDS = len(STATE)
 FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "matmul", "getitem", "setitem"]
 FUNCTIONS += ["free_handle", "free_cell"]  # what CPython calls when nobody refers to one any more
-FUNCTIONS += [f"number_{name}" for name in NUMERICAL]
+FUNCTIONS += [*(f"number_{name}" for name in NUMERICAL), "ufunc_call"]
 SCRATCH = 1024  # elements of float64 that the table has memory for: what is computed before it is written in place
 
 
@@ -70,6 +70,8 @@ class Offsets:
     items: int  # of a tuple
     length: int
     new_array: int  # the address of NumPy's function that makes an ndarray
+    one: int  # of an elementwise function: NumPy's of one operand, or None
+    two: int
     handle_references: int  # weak ones to a handle
     cell_references: int
     immortal: bool  # None, False and 0 are not counted

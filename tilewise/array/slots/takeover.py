@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewise.array import indexing, operators, setitem
 from tilewise.array.cell import Cell
+from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
 from tilewise.array.schedule.promote import promotion
@@ -39,6 +40,7 @@ MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest nu
 WIDEST = 32  # bytes of a number
 FLOAT64 = 8
 OF_NUMBERS = "number_"  # before the names of methods of known numbers
+CALL = "ufunc_call"  # of elementwise functions
 
 
 class Slots:
@@ -71,6 +73,7 @@ class Slots:
             "notimplemented": NotImplemented,
             "float64_dtype": np.dtype(np.float64),
             "dot": np.ndarray.dot,
+            CALL: _own[CALL],
         }
         self._held = objects | self._python  # the table has their addresses
         for name, value in self._held.items():
@@ -134,6 +137,8 @@ class Slots:
 
 def _place(name: str) -> tuple[type, str]:
     """The class and the name of a method in the table."""
+    if name == CALL:
+        return ElementwiseCall, "__call__"
     if name.startswith(OF_NUMBERS):
         return CLASSES[np.float64], f"__{name.removeprefix(OF_NUMBERS)}__"
     return Array, f"__{name}__"
@@ -187,7 +192,7 @@ def install() -> bool:
 
 def start_counting() -> None:
     """Fetch the code after so many operations: results of operators, and keys, are counted. All methods are made."""
-    names = [*METHODS, *(OF_NUMBERS + name for name in NUMBER_METHODS)]
+    names = [*METHODS, *(OF_NUMBERS + name for name in NUMBER_METHODS), CALL]
     _own.update({name: cls.__dict__[method] for name in names for cls, method in [_place(name)]})
     left = OPERATIONS
     begun = False

@@ -9,6 +9,7 @@ the start: nothing has been changed by then.
 from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, FUNCTIONS, STATE, UNARY, WORDS, Offsets
+from tilewise.backend.llvm.handles.calls import call
 from tilewise.backend.llvm.handles.keys import getitem, setitem
 from tilewise.backend.llvm.handles.loops import QUICK, loops
 from tilewise.backend.llvm.handles.numbers import numbers
@@ -18,7 +19,8 @@ from tilewise.backend.llvm.handles.words import VALUE, get, give, known, load, t
 
 def module(at: Offsets) -> str:
     """The whole module. Its entry writes the addresses of FUNCTIONS to a table."""
-    return "\n".join([HEAD, *declared(), *helpers(at), *loops(at), *numbers(), *_functions(), _entry()])
+    called = call(at, _OPERANDS, _HOLD, _LET_GO, _FINISH)
+    return "\n".join([HEAD, *declared(), *helpers(at), *loops(at), *numbers(), *_functions(), called, _entry()])
 
 
 # What NumPy gave goes into a handle; what is no ndarray (a number, NotImplemented) is left to the Python function.
