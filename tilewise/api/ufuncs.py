@@ -13,7 +13,6 @@ from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
-    BASES,
     ND,
     NUMBERS,
     PLAIN,
@@ -22,10 +21,10 @@ from tilewise.array.arithmetic import (
     few,
     strict_errors,
     ufunc_node,
-    unary,
 )
 from tilewise.array.assign import store
 from tilewise.array.cell import LOCK
+from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.fallback import fallback
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta, node_of
 from tilewise.array.interop.float_warnings import users_frame, warn_at
@@ -45,7 +44,7 @@ class _Ufuncs(type):
         return isinstance(thing, np.ufunc) or type.__instancecheck__(cls, thing)
 
 
-class ufunc(metaclass=_Ufuncs):
+class ufunc(ElementwiseCall, metaclass=_Ufuncs):
     """An elementwise function with NumPy's options.
 
     >>> import tilewise as tw
@@ -58,8 +57,7 @@ class ufunc(metaclass=_Ufuncs):
     """
 
     def __init__(self, numpy: np.ufunc) -> None:
-        self.numpy = numpy
-        self._plain = numpy.nin if numpy.nout == 1 and numpy.nin < 3 else -1  # operands of a call without options
+        super().__init__(numpy)
         self.__name__ = numpy.__name__
         self.__doc__ = numpy.__doc__
 
@@ -83,22 +81,8 @@ class ufunc(metaclass=_Ufuncs):
     def __reduce__(self) -> Any:
         return (wrapped, (self.__name__,))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        f = self.numpy
-        if not kwargs and len(args) == self._plain:
-            if len(args) == 1:
-                x = args[0]
-                nd = few(x)
-                if nd is not None:
-                    r = f(nd)
-                    return from_buffer(r) if type(r) is ND else rec.wrap(r)
-                base = BASES.get(type(x))
-                return unary(f, x) if base is None else rec.wrap(f(base(x)))
-            a, b = args
-            if type(a) is Array or type(b) is Array:
-                return binary(f, a, b)
-            return rec.at_once(f, args, {})
-        return general(f, args, kwargs)
+    def _with_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return general(self.numpy, args, kwargs)
 
     def reduce(
         self,

@@ -21,10 +21,11 @@ BINARY = {
     "xor": "Xor",
 }
 UNARY = {"neg": "Negative", "abs": "Absolute"}
+NUMERICAL = ("add", "sub", "mul", "truediv")  # operators that known numbers have as machine code, too
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")  # in CPython's order
 OBJECTS = (
     "array cell number ndarray float64 float int int64 slice tuple nonetype ellipsis none false zero "
-    "notimplemented float64_dtype dot"
+    "notimplemented float64_dtype dot ufunc_call"
 ).split()
 METHODS = [
     *(f"{r}{name}" for name in BINARY for r in ("", "r", "i")),
@@ -43,11 +44,16 @@ METHODS = [
 # how much more of it is kept; how many objects are being let go of inside of one another, and a list of those that
 # wait.
 NUMBERS = ["limit", "limit_float64", "allowance", "free_handles", "free_cells", "room_handles", "room_cells"]
-NUMBERS += ["depth", "later"]
-STATE = {name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS])}  # where each word is in the table
+NUMBERS += ["depth", "later", "scratch"]
+NUMBER_METHODS = [f"{r}{name}" for name in NUMERICAL for r in ("", "r")]  # of numbers; in the table as `number_add`
+STATE = {
+    name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS, *(f"number_{name}" for name in NUMBER_METHODS)])
+}  # where each word is in the table
 WORDS = len(STATE)
 FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "matmul", "getitem", "setitem"]
 FUNCTIONS += ["free_handle", "free_cell"]  # what CPython calls when nobody refers to one any more
+FUNCTIONS += [*(f"number_{name}" for name in NUMERICAL), "ufunc_call"]
+SCRATCH = 1024  # elements of float64 that the table has memory for: what is computed before it is written in place
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,9 @@ class Offsets:
     number: int  # of a dtype: which one of NumPy's it is
     items: int  # of a tuple
     length: int
+    new_array: int  # the address of NumPy's function that makes an ndarray
+    one: int  # of an elementwise function: NumPy's of one operand, or None
+    two: int
     handle_references: int  # weak ones to a handle
     cell_references: int
     immortal: bool  # None, False and 0 are not counted

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.cell import Cell
+from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
 from tilewise.backend.handles import Offsets
@@ -25,6 +26,7 @@ _OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator point
 _TYPE_OF_DESCRIPTOR = 16
 _OFFSET_OF_MEMBER = 16  # in a PyMemberDef, behind its name and kind
 _NDIM, _DIMS, _DTYPE, _FLAGS = 24, 32, 56, 64  # NumPy: PyArrayObject_fields
+_NEW_FROM_DESCR = 94  # NumPy: PyArray_API, a part of its stable binary interface
 _NUMBER = 28  # NumPy: PyArray_Descr, behind its class and three letters
 _VALUE = 16  # NumPy: of a float64, where CPython's float has it
 _LENGTH = 16  # CPython: PyVarObject
@@ -57,8 +59,27 @@ def found() -> Offsets | None:
     items = tuple.__basicsize__
     weak = Array.__weakrefoffset__, Cell.__weakrefoffset__
     immortal = sys.version_info >= (3, 12)
-    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, _NUMBER, items, _LENGTH, *weak, immortal)
-    return at if _checked(at) else None
+    new = _new_array()
+    calls = _slot(ElementwiseCall, "_one"), _slot(ElementwiseCall, "_two")
+    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, _NUMBER, items, _LENGTH, new, *calls, *weak, immortal)
+    return at if new and _checked(at) else None
+
+
+def _new_array() -> int:
+    """The address of PyArray_NewFromDescr, from the table of functions that NumPy has for extensions; 0: not there."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    try:
+        address = word(get(np._core._multiarray_umath._ARRAY_API, None) + 8 * _NEW_FROM_DESCR)  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return 0
+    given: list[Any] = [ctypes.py_object, ctypes.py_object, ctypes.c_int, *[ctypes.c_void_p] * 3]
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *given, ctypes.c_int, ctypes.c_void_p)(address)
+    dtype = np.dtype(np.float64)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # which it takes
+    made = make(np.ndarray, dtype, 2, ctypes.addressof((ctypes.c_int64 * 2)(3, 5)), None, None, 0, None)
+    good = type(made) is np.ndarray and made.dtype is dtype and made.shape == (3, 5) and made.flags.carray
+    return address if good else 0
 
 
 def _slot(cls: type, name: str) -> int:
@@ -92,6 +113,10 @@ def _checked(at: Offsets) -> bool:
                 return False
     if not all(_whole(*each) for each in ((x, _HANDLE, at.handle_references), (x._cell, _CELL, at.cell_references))):
         return False
+    for f in (np.sqrt, np.add, np.divmod):
+        called = ElementwiseCall(f)
+        if word(id(called) + at.one) != id(called._one) or word(id(called) + at.two) != id(called._two):
+            return False
     kinds = [np.dtype(letter) for letter in np.typecodes["All"]]
     if any(ctypes.c_int32.from_address(id(d) + at.number).value != d.num for d in kinds):
         return False
@@ -126,8 +151,9 @@ def _whole(sample: Any, slots: tuple[str, ...], references: int) -> bool:
 
 def operator_base(name: str) -> int | None:
     """CPython's description of an operator, which NumPy's descriptor of the same one points to."""
-    descriptor: Any = np.ndarray.__dict__.get(name)
-    if type(descriptor) is not type(int.__add__) or word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(np.ndarray):
+    cls = np.ufunc if name == "__call__" else np.ndarray
+    descriptor: Any = cls.__dict__.get(name)
+    if type(descriptor) is not type(int.__add__) or word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(cls):
         return None
     base = word(id(descriptor) + _OF_DESCRIPTOR)
     return base if ctypes.string_at(word(base)) == name.encode() else None

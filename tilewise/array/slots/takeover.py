@@ -18,11 +18,12 @@ import numpy as np
 
 from tilewise.array import indexing, operators, setitem
 from tilewise.array.cell import Cell
+from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
 from tilewise.array.schedule.promote import promotion
 from tilewise.backend import NATIVE, chosen, named
-from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, WORDS
+from tilewise.backend.handles import BINARY, COMPARE, METHODS, NUMBER_METHODS, SCRATCH, STATE, WORDS
 from tilewise.config import LEAST, current, name_passes
 from tilewise.later import later
 
@@ -38,6 +39,8 @@ KEPT = 256  # handles and cells that stay at hand, of 72 and 88 bytes
 MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest numbers, from where more is to be decided
 WIDEST = 32  # bytes of a number
 FLOAT64 = 8
+OF_NUMBERS = "number_"  # before the names of methods of known numbers
+CALL = "ufunc_call"  # of elementwise functions
 
 
 class Slots:
@@ -45,8 +48,9 @@ class Slots:
 
     def __init__(self) -> None:
         self._state = (ctypes.c_uint64 * WORDS)()
+        self._scratch = (ctypes.c_double * SCRATCH)()
         self._python = dict(_own)
-        self._put: dict[str, Any] = {}  # descriptors that are Array's now
+        self._put: dict[tuple[type, str], Any] = {}  # descriptors that are Array's now, and those of numbers
         self._addresses: dict[str, int] | None = None
         self._freeing: dict[int, int] = {}  # where a class says who lets go of its objects -> who did
         self.installed = False
@@ -69,10 +73,12 @@ class Slots:
             "notimplemented": NotImplemented,
             "float64_dtype": np.dtype(np.float64),
             "dot": np.ndarray.dot,
+            CALL: _own[CALL],
         }
         self._held = objects | self._python  # the table has their addresses
         for name, value in self._held.items():
             self._state[STATE[name]] = id(value)
+        self._state[STATE["scratch"]] = ctypes.addressof(self._scratch)
         self._state[STATE["room_handles"]] = self._state[STATE["room_cells"]] = KEPT
 
     def install(self) -> bool:
@@ -88,8 +94,12 @@ class Slots:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         if self._addresses:
             # What a program has put in a method's place stays there.
-            own = [name for name, function in self._python.items() if Array.__dict__.get(f"__{name}__") is function]
-            made = {name: self._descriptor(name) for name in own}
+            made = {
+                (cls, method): self._descriptor(cls, method, name)
+                for name, function in self._python.items()
+                for cls, method in [_place(name)]
+                if cls.__dict__.get(method) is function
+            }
             freeing = {layout.freeing(Array): "free_handle", layout.freeing(Cell): "free_cell"}
             if None not in made.values() and None not in freeing:
                 for where, function in freeing.items():
@@ -97,8 +107,8 @@ class Slots:
                     self._freeing[where] = layout.word(where)
                     ctypes.c_uint64.from_address(where).value = self._addresses[function]
                 self._put = made
-                for name, descriptor in made.items():
-                    setattr(Array, f"__{name}__", descriptor)
+                for (cls, method), descriptor in made.items():
+                    setattr(cls, method, descriptor)
                 allowance = ctypes.addressof(self._state) + 8 * STATE["allowance"]
                 promotion.follow(ctypes.c_int64.from_address(allowance))
                 self.installed = True
@@ -107,9 +117,10 @@ class Slots:
     def remove(self) -> None:
         """Python's functions again."""
         self.installed = False
-        for name, descriptor in self._put.items():
-            if Array.__dict__.get(f"__{name}__") is descriptor:
-                setattr(Array, f"__{name}__", self._python[name])
+        for name, function in self._python.items():
+            cls, method = _place(name)
+            if (descriptor := self._put.get((cls, method))) is not None and cls.__dict__.get(method) is descriptor:
+                setattr(cls, method, function)
         for where, before in self._freeing.items():
             ctypes.c_uint64.from_address(where).value = before
 
@@ -117,15 +128,26 @@ class Slots:
         self._state[STATE["limit"]] = min(MOST_ELEMENTS, eager_bytes // WIDEST)
         self._state[STATE["limit_float64"]] = eager_bytes // FLOAT64
 
-    def _descriptor(self, name: str) -> Any:
+    def _descriptor(self, cls: type, method: str, name: str) -> Any:
         """What `type` takes for an operator written in C: it puts the address into the type."""
         assert self._addresses is not None
-        base = layout.operator_base(f"__{name}__")
-        return None if base is None else _new_descriptor()(Array, base, self._addresses[_function(name)])
+        base = layout.operator_base(method)
+        return None if base is None else _new_descriptor()(cls, base, self._addresses[_function(name)])
+
+
+def _place(name: str) -> tuple[type, str]:
+    """The class and the name of a method in the table."""
+    if name == CALL:
+        return ElementwiseCall, "__call__"
+    if name.startswith(OF_NUMBERS):
+        return CLASSES[np.float64], f"__{name.removeprefix(OF_NUMBERS)}__"
+    return Array, f"__{name}__"
 
 
 def _function(method: str) -> str:
     """The function behind a method: `__add__` and `__radd__` have one, all comparisons have one."""
+    if method.startswith(OF_NUMBERS):
+        return OF_NUMBERS + method.removeprefix(OF_NUMBERS).removeprefix("r")
     if method in COMPARE:
         return "compare"
     if method == "delitem":
@@ -170,7 +192,8 @@ def install() -> bool:
 
 def start_counting() -> None:
     """Fetch the code after so many operations: results of operators, and keys, are counted. All methods are made."""
-    _own.update({name: Array.__dict__[f"__{name}__"] for name in METHODS})
+    names = [*METHODS, *(OF_NUMBERS + name for name in NUMBER_METHODS), CALL]
+    _own.update({name: cls.__dict__[method] for name in names for cls, method in [_place(name)]})
     left = OPERATIONS
     begun = False
 

@@ -22,7 +22,7 @@ def addresses(at: Offsets, state: int) -> dict[str, int]:
     if RULES is None:
         return {}
     try:
-        entry, owner = linker.linked(_code(module(at)), build.ENTRY, {"state": state})
+        entry, owner = linker.linked(_code(module(at)), build.ENTRY, {"state": state, "new_array": at.new_array})
     except (OSError, RuntimeError, Unknown, helper.Ended):
         return {}
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))  # for ever: handles may outlive all modules of the interpreter

@@ -9,13 +9,18 @@ the start: nothing has been changed by then.
 from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, FUNCTIONS, STATE, UNARY, WORDS, Offsets
+from tilewise.backend.llvm.handles.calls import call
+from tilewise.backend.llvm.handles.keys import getitem, setitem
+from tilewise.backend.llvm.handles.loops import QUICK, loops
+from tilewise.backend.llvm.handles.numbers import numbers
 from tilewise.backend.llvm.handles.parts import HEAD, declared, helpers
-from tilewise.backend.llvm.handles.words import give, known, load, number, type_of
+from tilewise.backend.llvm.handles.words import VALUE, get, give, known, load, type_of
 
 
 def module(at: Offsets) -> str:
     """The whole module. Its entry writes the addresses of FUNCTIONS to a table."""
-    return "\n".join([HEAD, *declared(), *helpers(at), *_functions(), _entry()])
+    called = call(at, _OPERANDS, _HOLD, _LET_GO, _FINISH)
+    return "\n".join([HEAD, *declared(), *helpers(at), *loops(at), *numbers(), *_functions(), called, _entry()])
 
 
 # What NumPy gave goes into a handle; what is no ndarray (a number, NotImplemented) is left to the Python function.
@@ -88,11 +93,40 @@ _LET_GO = """  call void @Py_DecRef(ptr %xa)
   call void @Py_DecRef(ptr %freshb)"""
 
 
+# Operands of float64 that a loop of ours knows: arrays as they are (null: none), numbers at an address.
+_QUICK_OPERANDS = """  %qa = select i1 %left, ptr %xa, ptr null
+  %qb = select i1 %right, ptr %xb, ptr null
+  br i1 %left, label %quicka, label %tellb
+quicka:
+  br i1 %right, label %quick, label %tella
+tella:
+  %knowb = call i1 @number_at(ptr %b, ptr %tb, ptr %number)
+  br i1 %knowb, label %quick, label %usual
+tellb:
+  %knowa = call i1 @number_at(ptr %a, ptr %ta, ptr %number)
+  br i1 %knowa, label %quick, label %usual
+quick:"""
+
+
+def _by_loop(name: str) -> str:
+    """The result of a loop of ours, or on to %usual."""
+    return f"""{_QUICK_OPERANDS}
+  %q = call ptr @quick_{name}(ptr %qa, ptr %qb, ptr %number, ptr %number)
+  %notq = icmp eq ptr %q, null
+  br i1 %notq, label %usual, label %quickly
+quickly:
+  %qx = call ptr @box(ptr %q)
+  ret ptr %qx
+usual:"""
+
+
 def _two(name: str, arguments: str, call: str, slow: str) -> str:
     return f"""
 define internal ptr @slot_{name}({arguments}) #0 {{
+  %number = alloca double
 {_OPERANDS}
 {_ASK_IF_NAMED if name in REUSING else _ASK}
+{_by_loop(name) if name in QUICK else ""}
 {_HOLD}
   {call}
 {_LET_GO}
@@ -126,18 +160,27 @@ def _functions() -> list[str]:
   ret ptr %rf"""
     call = "%r = call ptr @PyObject_RichCompare(ptr %na, ptr %nb, i32 %op)"
     found.append(_two("compare", "ptr %a, ptr %b, i32 %op", call, table))
-    found += [_power(), _matmul(), _getitem(), _setitem()]
+    found += [_power(), _matmul(), getitem(), setitem()]
     return found
 
 
 def _in_place(name: str, function: str) -> str:
+    quick = f"""{_QUICK_OPERANDS}
+  %q = call i1 @write_{name[1:]}(ptr %qa, ptr %qb, ptr %number)
+  br i1 %q, label %written, label %usual
+written:
+  call void @Py_IncRef(ptr %a)
+  ret ptr %a
+usual:"""
     return f"""
 define internal ptr @slot_{name}(ptr %a, ptr %b) #0 {{
+  %number = alloca double
 {_OPERANDS}
 {_GO}
   %free = call i1 @unshared(ptr %a)
   br i1 %free, label %write, label %slow
 write:
+{quick if name[1:] in QUICK else ""}
 {_HOLD}
   %r = call ptr @PyNumber_{function}(ptr %na, ptr %nb)
 {_LET_GO}
@@ -157,12 +200,21 @@ slow:
 def _one(name: str, function: str) -> str:
     return f"""
 define internal ptr @slot_{name}(ptr %a) #0 {{
+  %unused = alloca double
+  store double 0.0, ptr %unused
   %ndarray = {load("ndarray")}
 {known("a", "sized")}
 sized:
   %few = call i1 @small(ptr %na, ptr %na)
   br i1 %few, label %go, label %slow
 go:
+  %q = call ptr @quick_{name}(ptr %na, ptr null, ptr null, ptr %unused)
+  %notq = icmp eq ptr %q, null
+  br i1 %notq, label %usual, label %quickly
+quickly:
+  %qx = call ptr @box(ptr %q)
+  ret ptr %qx
+usual:
   call void @Py_IncRef(ptr %na)
   %r = call ptr @PyNumber_{function}(ptr %na)
   call void @Py_DecRef(ptr %na)
@@ -176,6 +228,7 @@ def _power() -> str:
     """Only of arrays to numbers; two arrays are the Python function's. With a modulus, Python asks no right operand."""
     return f"""
 define internal ptr @slot_pow(ptr %a, ptr %b, ptr %modulo) #0 {{
+  %exponent = alloca double
   %ndarray = {load("ndarray")}
   %none = {load("none")}
   %array = {load("array")}
@@ -199,6 +252,22 @@ large:
   %named = call i1 @named(ptr %a, ptr %a)
   br i1 %named, label %go, label %slow
 go:
+  %float64 = {load("float64")}
+  %typed = icmp eq ptr %tb, %float64
+  %told = call i1 @number_at(ptr %b, ptr %tb, ptr %exponent)
+  %e = load double, ptr %exponent
+  %two = fcmp oeq double %e, 2.0
+  %toldtwo = and i1 %told, %two
+  %square = select i1 %typed, i1 false, i1 %toldtwo
+  br i1 %square, label %quick, label %otherwise
+quick:
+  %q = call ptr @quick_mul(ptr %na, ptr %na, ptr null, ptr null)
+  %notq = icmp eq ptr %q, null
+  br i1 %notq, label %otherwise, label %quickly
+quickly:
+  %qx = call ptr @box(ptr %q)
+  ret ptr %qx
+otherwise:
   call void @Py_IncRef(ptr %na)
   %r = call ptr @PyNumber_Power(ptr %na, ptr %nb, ptr %none)
   call void @Py_DecRef(ptr %na)
@@ -271,8 +340,8 @@ other:
   %isnumber = icmp eq ptr %kind, %float64
   br i1 %isnumber, label %counted, label %again
 counted:
-  %number = {load("number")}
-  %n = call ptr @python1(ptr %number, ptr %r)
+{get("value", "r", VALUE, "double")}
+  %n = call ptr @new_number(double %value)
   call void @Py_DecRef(ptr %r)
   ret ptr %n
 again:
@@ -280,121 +349,6 @@ again:
   br label %slow
 slow:
 {_either("matmul", "rmatmul")}
-}}"""
-
-
-def _getitem() -> str:
-    """A slice may have ends with an `__index__` of a user's: what the view is of is looked up before NumPy asks it."""
-    return f"""
-define internal ptr @slot_getitem(ptr %a, ptr %key) #0 {{
-  %ndarray = {load("ndarray")}
-{known("a", "second")}
-second:
-  %plain = call i1 @plain(ptr %key)
-  br i1 %plain, label %go, label %slow
-go:
-  %cell = call ptr @cell_of(ptr %a)
-  %gen = call ptr @gen_of(ptr %cell)
-  call void @Py_IncRef(ptr %na)
-  call void @Py_IncRef(ptr %cell)
-  call void @Py_IncRef(ptr %gen)
-  %r = call ptr @PyObject_GetItem(ptr %na, ptr %key)
-  %failed = icmp eq ptr %r, null
-  br i1 %failed, label %done, label %look
-look:
-{type_of("kind", "r")}
-  %isarray = icmp eq ptr %kind, %ndarray
-  br i1 %isarray, label %shown, label %done
-shown:
-  %x = call ptr @view(ptr %cell, ptr %gen, ptr %r)
-  br label %done
-done:
-  %found = phi ptr [ null, %go ], [ %x, %shown ], [ %r, %look ]
-  call void @Py_DecRef(ptr %gen)
-  call void @Py_DecRef(ptr %cell)
-  call void @Py_DecRef(ptr %na)
-  ret ptr %found
-slow:
-{give("getitem", "a", "key")}
-}}"""
-
-
-def _setitem() -> str:
-    return f"""
-define internal i32 @slot_setitem(ptr %a, ptr %key, ptr %value) #0 {{
-  %delete = icmp eq ptr %value, null
-  br i1 %delete, label %deleted, label %first
-deleted:
-  %d = {load("delitem")}
-  %rd = call ptr @python2(ptr %d, ptr %a, ptr %key)
-  %kept = icmp eq ptr %rd, null
-  br i1 %kept, label %raised, label %gone
-gone:
-  call void @Py_DecRef(ptr %rd)
-  ret i32 0
-first:
-{known("a", "second")}
-second:
-  %plain = call i1 @plain(ptr %key)
-  br i1 %plain, label %third, label %slow
-third:
-{type_of("tv", "value")}
-  %number = {load("number")}
-  %ours = icmp eq ptr %tv, %number
-  %ov = call ptr @operand(ptr %value, ptr %tv)
-  %nv = select i1 %ours, ptr %value, ptr %ov
-  %notv = icmp eq ptr %nv, null
-  br i1 %notv, label %slow, label %fourth
-fourth:
-  %free = call i1 @unshared(ptr %a)
-  br i1 %free, label %sized, label %slow
-sized:
-  call void @Py_IncRef(ptr %na)
-  call void @Py_IncRef(ptr %nv)
-  %few = call i1 @small(ptr %na, ptr %na)
-  br i1 %few, label %go, label %part
-part:
-  %limit = {number("limit")}
-  %some = icmp sgt i64 %limit, 0
-  br i1 %some, label %looked, label %left
-looked:
-  %p = call ptr @PyObject_GetItem(ptr %na, ptr %key)
-  %failed = icmp eq ptr %p, null
-  br i1 %failed, label %over, label %look
-look:
-{type_of("kind", "p")}
-  %ndarray = {load("ndarray")}
-  %isarray = icmp eq ptr %kind, %ndarray
-  br i1 %isarray, label %counted, label %element
-counted:
-  %fewer = call i1 @small(ptr %p, ptr %p)
-  call void @Py_DecRef(ptr %p)
-  br i1 %fewer, label %go, label %left
-element:
-  call void @Py_DecRef(ptr %p)
-  br label %go
-go:
-  %set = call i32 @PyObject_SetItem(ptr %na, ptr %key, ptr %nv)
-  br label %over
-over:
-  %done = phi i32 [ -1, %looked ], [ %set, %go ]
-  call void @Py_DecRef(ptr %na)
-  call void @Py_DecRef(ptr %nv)
-  ret i32 %done
-left:
-  call void @Py_DecRef(ptr %na)
-  call void @Py_DecRef(ptr %nv)
-  br label %slow
-slow:
-  %f = {load("setitem")}
-  %rf = call ptr @python3(ptr %f, ptr %a, ptr %key, ptr %value)
-  %wrong = icmp eq ptr %rf, null
-  br i1 %wrong, label %raised, label %written
-raised:
-  ret i32 -1
-written:
-  call void @Py_DecRef(ptr %rf)
-  ret i32 0
 }}"""
 
 
