@@ -210,5 +210,5 @@ def _has_attributes(obj: Obj, name: str) -> bool:
     """Whether an object has an attribute, or may be given it: lists and dicts are not."""
     if not obj.key:
         return obj.cls is not None
-    containers = list | dict | set | frozenset | tuple | collections.deque
+    containers = (list, dict, set, frozenset, tuple, collections.deque)
     return not isinstance(obj.value, containers) or _attribute_of(obj.value, name) is not NOTHING

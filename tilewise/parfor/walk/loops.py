@@ -241,7 +241,7 @@ def _is_next(head: Val, step: int, end: Val | None) -> bool:
     """Whether an iteration that begins with a number ends with the number of the next one."""
     if end is None or not is_exact(end) or head.expr is None or end.expr is None:
         return False
-    return (head.expr + constant(step)).key() == end.expr.key()
+    return bool((head.expr + constant(step)).key() == end.expr.key())
 
 
 def _added_to(body: Sequence[ast.stmt]) -> set[str]:
