@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import subprocess
 import sys
 import warnings
@@ -180,3 +181,27 @@ def test_what_ends_an_evaluation_is_raised(monkeypatch: pytest.MonkeyPatch) -> N
             np.asarray(x)
         with pytest.raises(KeyboardInterrupt):
             x.compute()
+
+
+def test_scipys_array_api_takes_arrays_and_numbers_together() -> None:
+    """Under its switch SciPy refuses NumPy's scalars beside arrays of a library: our numbers are Arrays then."""
+    program = """
+import numpy as np
+import tilewise as tw
+from scipy import signal, stats
+
+rng = np.random.default_rng(0)
+x, y = rng.random(20), rng.random(20)
+ours, want = stats.pearsonr(tw.asarray(x), tw.asarray(y)), stats.pearsonr(x, y)
+assert np.allclose([float(ours.statistic), float(ours.pvalue)], [want.statistic, want.pvalue], rtol=1e-12)
+b, a = signal.butter(3, 0.2)
+found = signal.filtfilt(tw.asarray(b), tw.asarray(a), tw.asarray(x))
+assert isinstance(found, tw.Array) and np.allclose(found, signal.filtfilt(b, a, x))
+assert np.isclose(float(stats.variation(tw.asarray(x))), stats.variation(x))
+total = tw.asarray(x).sum()
+assert type(total) is tw.Array and type(total / 2) is tw.Array
+total[...] = 3.0
+assert float(total) == 3.0
+"""
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], env=environment)

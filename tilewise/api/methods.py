@@ -21,7 +21,7 @@ from tilewise.array.assign import assign, check_writable
 from tilewise.array.cell import LOCK, private_copy
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
 from tilewise.array.interop.float_warnings import real_part
-from tilewise.array.number import CLASSES
+from tilewise.array.number import GIVEN
 from tilewise.array.parts import only_handle
 from tilewise.array.schedule import policy
 from tilewise.array.session import cluster_here
@@ -56,7 +56,7 @@ def _function(func: Any) -> Any:
                 and (not kwargs or _simple(kwargs.values()))
             ):
                 r = quick(nd, *args, **kwargs) if args or kwargs else quick(nd)
-                kind = CLASSES.get(type(r))
+                kind = GIVEN.get(type(r))
                 return rec.wrap(r, (self,)) if kind is None else kind(r)
         return call(func, (self, *args), kwargs)
 

@@ -15,8 +15,9 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import WEAK, CannotRecord, binary, kind_of, loop_of, strict_errors, ufunc_node
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.chains.chain import settle
-from tilewise.array.handle import Array, meta, node_of, same_window, window_of
+from tilewise.array.handle import Array, meta, node_of, refresh, same_window, window_of
 from tilewise.array.interop.array_like import given
+from tilewise.array.number import ARE_ARRAYS
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.exact import exact
@@ -34,6 +35,9 @@ from tilewise.ops.views import Window, unfold
 
 def check_writable(x: Array) -> None:
     """Raise NumPy's error if x may not be written to."""
+    if x._fixed and ARE_ARRAYS:
+        x._fixed = False
+        refresh(x)
     if x._fixed:
         raise TypeError(f"'{x.dtype.type.__module__}.{x.dtype.type.__name__}' object does not support item assignment")
     if not meta(x).flags.writeable:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tilewise.array.cell import LOCK, ND, NOWHERE, Cell, Outside, address, root
-from tilewise.array.number import CLASSES, set_array
+from tilewise.array.number import GIVEN, set_array
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ops.elementwise import part
 from tilewise.ops.views import Window, strided, view
@@ -265,7 +265,7 @@ NUMBER = new_cell(None, UNMADE - 1)
 
 def from_number(value: Any) -> Any:
     """A known number, for a NumPy scalar: one of NumPy's classes, too, or an Array if there is no such class."""
-    kind = CLASSES.get(type(value))
+    kind = GIVEN.get(type(value))
     return _without_axes(value) if kind is None else kind(value)
 
 

@@ -7,6 +7,7 @@ do with it), and `(x.sum() / 2).compute()` works for an array of any size.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def _giving_number(method: Any) -> Any:
         except ValueError as error:  # an object whose `__array__` gives an Array
             (other,) = array_like.given(error, args)
             return getattr(_as_array(scalar(self)), method.__name__)(other)
-        kind = CLASSES.get(type(found))
+        kind = GIVEN.get(type(found))
         return found if kind is None else kind(found)
 
     given.__name__, given.__doc__ = method.__name__, method.__doc__
@@ -141,3 +142,7 @@ CLASSES.update((t, _class(t)) for t in dict.fromkeys(np.dtype(c).type for c in "
 for _name in "add sub mul truediv radd rsub rmul rtruediv".split():
     _float64 = CLASSES[np.float64]
     setattr(_float64, f"__{_name}__", _quick(f"__{_name}__", getattr(_float64, f"__{_name}__"), _float64, np.float64))
+# Under this switch (any text but none, as SciPy reads it) SciPy takes arrays of one library only, and NumPy's scalars
+# are NumPy's to it. Numbers are Arrays without axes then, and may be written to as the array API has it.
+ARE_ARRAYS = bool(os.environ.get("SCIPY_ARRAY_API"))
+GIVEN: dict[type[Any], Any] = {} if ARE_ARRAYS else CLASSES  # what known numbers become

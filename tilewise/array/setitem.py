@@ -110,6 +110,7 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                 self._nd[index] = v  # type: ignore[index]
                 return
     check_writable(self)
+    cell = self._cell
     settle_stored(value)
     settle(self)
     key = plain_key(key)
