@@ -8,7 +8,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.api.functions.source_call import SourceFunction
-from tilewise.backend.llvm.program.loop_cost import vectors
+from tilewise.backend.llvm.program.loops.loop_cost import vectors
 from tilewise.kernel.program.ir import For
 from tilewise.kernel.program.walk import statements
 

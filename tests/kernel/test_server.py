@@ -6,13 +6,15 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tilewise as tw
 from tilewise.backend.llvm.call import call_table, helpers, parallel_for
-from tilewise.backend.llvm.compile import compiler, llvm_library, server
+from tilewise.backend.llvm.compile import build, compiler, helper, llvm_library, server
 
 HERE = Path(server.__file__).parent
 
@@ -28,8 +30,8 @@ def test_the_same_code(packages: str) -> None:
     library = llvm_library.Library(packages)
     library.ready()
     assert (library.QUICK, library.GOOD) == (compiler.QUICK, compiler.GOOD)
-    for build in (call_table.build, parallel_for.build, helpers.build_wait):
-        module = build("kernel").module()
+    for made in (call_table.build, parallel_for.build, helpers.build_wait):
+        module = made("kernel").module()
         for level in (compiler.QUICK, compiler.GOOD):
             assert library.object_code(module, level=level) == compiler.object_code(module, level=level)
     named = "generic"
@@ -96,3 +98,39 @@ open({str(tmp_path / "done")!r}, "w").close()
     given = {**os.environ, "TILEWISE_CACHE_DIR": str(tmp_path), "TILEWISE_WAIT_FOR_NATIVE": "0"}
     subprocess.run([sys.executable, "-c", program], check=True, env=given)
     assert (tmp_path / "done").exists()
+
+
+def test_good_code_has_been_through_llvms_passes(tmp_path: Path) -> None:
+    """What asks for LLVM's passes gets them in the compiler's process, too: its loops are vectors."""
+    module = """
+define void @negate(ptr noalias %out, ptr %x, i64 %n) nounwind "passes"="standard" {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = getelementptr double, ptr %x, i64 %i
+  %v = load double, ptr %at
+  %r = fneg double %v
+  %to = getelementptr double, ptr %out, i64 %i
+  store double %r, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+    there, found = threading.Event(), []
+
+    def arrived(code: bytes) -> None:
+        found.append(code)
+        there.set()
+
+    with tw.config(cache_dir=tmp_path, wait_for_native=False):
+        if not helper.usable():
+            pytest.skip("there is no process that compiles")
+        build.good_code("test", module, arrived)
+        assert there.wait(60.0)
+    assert found == [compiler.object_code(module)]
+    plain = module.replace(' "passes"="standard"', "")
+    assert len(found[0]) > len(compiler.object_code(plain))  # a vector loop and one for the rest

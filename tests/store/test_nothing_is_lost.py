@@ -66,7 +66,7 @@ def test_zarr_replaces_arrays_only(tmp_path: Path, make: Callable[[Path], None])
     if make is thesis:  # at a URL an aborted write would have removed it, too
         for overwrite in (False, True):
             with pytest.raises(InTheWay, match=r"not a Zarr array.*thesis\.txt"):
-                tw.ones(3).store(f"file://{path}", kind="zarr", overwrite=overwrite)
+                tw.ones(3).store(f"local://{path}", kind="zarr", overwrite=overwrite)
         assert state(tmp_path) == before
 
 

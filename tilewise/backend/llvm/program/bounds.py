@@ -14,8 +14,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.program import layout, parallel_loop
-from tilewise.backend.llvm.program.loop_ranges import Changed, Fact, Ranges, changed_by, parts_of
+from tilewise.backend.llvm.program import layout
+from tilewise.backend.llvm.program.loops import parallel_loop
+from tilewise.backend.llvm.program.loops.loop_ranges import Changed, Fact, Ranges, changed_by, parts_of
 from tilewise.kernel.program.ir import (
     INT,
     Block,

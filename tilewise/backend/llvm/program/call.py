@@ -15,9 +15,10 @@ from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
-from tilewise.backend.llvm.program import layout, matrix_product, outline, parallel_loop
+from tilewise.backend.llvm.program import layout, matrix_product, outline
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
+from tilewise.backend.llvm.program.loops import parallel_loop
 from tilewise.backend.llvm.program.poll import Poll
 from tilewise.backend.llvm.program.team import Team
 from tilewise.kernel.program.ir import Host, Program

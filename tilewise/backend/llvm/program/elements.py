@@ -9,7 +9,7 @@ import numpy as np
 from tilewise.backend.llvm.emit.text import COMPLEX, Val, pair
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import memory
-from tilewise.backend.llvm.program.loop_ranges import parts_of
+from tilewise.backend.llvm.program.loops.loop_ranges import parts_of
 from tilewise.kernel.program.ir import Alloc, Block, Const, Expr, Load, Op, Set, Stmt, Store, Var, View
 from tilewise.kernel.program.walk import expressions
 

@@ -22,11 +22,10 @@ from tilewise.backend.llvm.program import (
     memory,
     operations,
     outline,
-    parallel_loop,
     poll,
-    unit_strides,
 )
 from tilewise.backend.llvm.program.bounds import Bounds
+from tilewise.backend.llvm.program.loops import parallel_loop, unit_strides
 from tilewise.kernel.program.ir import (
     CALL,
     INT,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.program.loop_ranges import parts_of
+from tilewise.backend.llvm.program.loops.loop_ranges import parts_of
 from tilewise.kernel.program.ir import INT, Const, Expr, For, Load, Op, Set, Store, Var
 from tilewise.kernel.program.walk import expressions, names_read
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.call.helpers import CODE, GEOM, OBJS
 from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout, loop_cost, poll
+from tilewise.backend.llvm.program import layout, poll
+from tilewise.backend.llvm.program.loops import loop_cost
 from tilewise.kernel.program.ir import For, Program, View
 from tilewise.kernel.program.walk import arrays_set, arrays_used, names_read, names_set, size, statements
 
