@@ -92,3 +92,47 @@ def test_an_exception_inside(eight_cores: None) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         fail(out)
     assert any("in iteration i = 0 of the parfor" in note for note in caught.value.__notes__) and not out.any()
+
+
+@tw.parallel
+def quarters(x: Any, depth: int) -> Any:
+    """The same without `check=False`: what a function under @tw.parallel does is known from its source."""
+    sums = np.zeros(4)
+    for k in tw.parfor(range(4)):
+        part = x[k * len(x) // 4 : (k + 1) * len(x) // 4]
+        sums[k] = part.sum() if depth == 0 else quarters(part, depth - 1)
+    return sums.sum()
+
+
+@tw.jit
+def total(x: Any) -> Any:
+    found = 0.0
+    for i in range(len(x)):
+        found += x[i]
+    return found
+
+
+@tw.jit
+def put_first(x: Any, value: Any) -> None:
+    for i in range(1):
+        x[i] = value
+
+
+@pytest.mark.parametrize("mode", ["threads", "processes"])
+def test_decorated_functions_are_followed(mode: str) -> None:
+    def totals(X: Any) -> Any:
+        out = np.zeros(len(X))
+        for i in tw.parfor(range(len(X)), mode=mode, workers=2):
+            out[i] = total(X[i]) + quarters(X[i], 1)
+        return out
+
+    X = np.arange(96.0).reshape(6, 16)
+    assert (tw.parallel(totals)(X) == totals(X)).all() and (totals(X) == 2 * X.sum(axis=1)).all()
+    assert quarters(np.arange(256.0), 2) == np.arange(256.0).sum()
+
+
+def test_decorated_functions_that_write_to_what_all_have() -> None:
+    setup = "import numpy as np\nfrom tests.parfor.test_nested import put_first\nx, X = np.zeros(4), np.zeros((4, 4))"
+    (bad,) = tw.parfor.analyse("for i in parfor(range(4)):\n    put_first(x, i)", setup)
+    (good,) = tw.parfor.analyse("for i in parfor(range(4)):\n    put_first(X[i], i)", setup)
+    assert (bad.independent, bad.variable, good.independent) == (False, "x", True)

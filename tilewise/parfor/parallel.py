@@ -65,6 +65,8 @@ class Out:
 class Parallel:
     """A function under @tw.parallel."""
 
+    does_as_wrapped = True  # for those who look at the function
+
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.report: list[LoopReport] = []

@@ -25,6 +25,7 @@ from tilewise.parfor.plan.tree import Tree
 from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.verdict import Verdict
 from tilewise.parfor.walk.mapped import map_of
+from tilewise.parfor.walk.own_code import function_behind
 
 MOST_KEPT = 16  # per loop
 MOST_BYTES = 4 << 20  # of arrays whose values were used
@@ -121,7 +122,7 @@ class Start:
         """What of a name matters, where attributes of some names are read; None: too much."""
         if name not in names and not hasattr(builtins, name):
             return (name,)
-        value = names[name] if name in names else getattr(builtins, name)
+        value = function_behind(names[name] if name in names else getattr(builtins, name))
         if type(value) in _NUMBERS or isinstance(value, np.number | np.bool_):
             return (name, type(value), value, repr(value))  # 0.0 == -0.0
         if isinstance(value, ModuleType):

@@ -70,6 +70,8 @@ class jit:
     (Array([1.875, 1.875, 1.875, 1.875]), np.float64(9.0))
     """
 
+    does_as_wrapped = True  # for those who look at the function
+
     def __new__(cls, f: Any = None, *, strict: bool = False) -> Any:
         """`@tw.jit(strict=True)` is a decorator; of a module or class, every function in it is decorated."""
         if f is None:

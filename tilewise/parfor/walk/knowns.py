@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
 from tilewise.parfor.walk.kept import replace
-from tilewise.parfor.walk.own_code import has_operators
+from tilewise.parfor.walk.own_code import function_behind, has_operators
 from tilewise.parfor.walk.places.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.values import ANYTHING, NUMBER, Axis, Obj, Val, View, join, narrow_of, narrowed, of_expr
@@ -86,6 +86,7 @@ class Knowns(Recorder):
 
     def value_of(self, thing: Any, name: str) -> Val:
         """What is known of an object."""
+        thing = function_behind(thing)
         self.met(thing, name)
         if _compares_itself(type(thing)):
             return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))

@@ -41,6 +41,12 @@ def generated(cls: type, function: types.FunctionType) -> bool:
     return code.co_qualname.startswith("__create_fn__.") and function.__name__ in _GENERATED
 
 
+def function_behind(thing: Any) -> Any:
+    """The function under `@tw.jit` or `@tw.parallel`, which does what these give; other things as they are."""
+    function = thing.__wrapped__ if getattr(type(thing), "does_as_wrapped", False) else None
+    return function if isinstance(function, types.FunctionType) else thing
+
+
 @functools.cache
 def has_operators(cls: type) -> bool:
     """Whether a class has operators that are written in Python."""
