@@ -106,3 +106,12 @@ def choices_into_elements(a, b, n, x):
         a[i, 1] = b[i] if b[i] > n else n
         a[i, 2] = max(n, x)
         a[i, 3] = n if x > i else x
+
+
+def unbound_in_both_choices(a, k):
+    a[0] = 7
+    for i in range(3):
+        if k > 5:
+            x = 1
+        y = x if k > i else x
+    return y

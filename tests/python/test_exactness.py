@@ -101,3 +101,8 @@ def test_choices_keep_their_values_until_they_are_stored(agree: Any, to: str) ->
     for b in (np.array([0.05, 3.0], np.float32), np.array([5, 77])):
         for n in (50, 300, 2**53 + 1):
             agree(f.choices_into_elements, np.zeros((2, 4), to), b, n, 3.5)
+
+
+def test_a_choice_of_two_names_that_have_no_value(agree: Any) -> None:
+    ends = [agree(f.unbound_in_both_choices, np.zeros(2), k)[0] for k in (0, 3, 9)]
+    assert ends == ["UnboundLocalError", "UnboundLocalError", "returned"]

@@ -197,6 +197,8 @@ def chosen(
     if x is None or y is None:
         alive = y if x is None else x
         if alive is None:
+            lo.b.emit(If(condition, tuple(one), tuple(other)))
+            lo.env = None
             raise Dead
         slot = lo.b.fresh("c")
         lo.b.names[slot] = alive.t.dtype
