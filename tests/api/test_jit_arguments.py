@@ -215,3 +215,25 @@ def test_values_that_are_in_the_key_are_told_of_when_there_are_many() -> None:
         for k in range(140):
             assert f(tw.zeros(2), k).tolist() == [k, k]
     assert len(caught) == 1 and "jit has traced <lambda> 64 times" in str(caught[0].message)
+
+
+def test_loops_over_ndarrays_that_run_as_plain_python_are_told_of() -> None:
+    def digits(x: Any) -> str:
+        out = ""
+        for k in range(len(x)):
+            out += str(k)
+        return out
+
+    def doubled(x: Any) -> Any:
+        total = 0.0
+        for v in (q * 2 for q in x):
+            total += v
+        return total
+
+    for f, construct in ((digits, "a call of str"), (doubled, "a generator")):
+        g = tw.jit(f)
+        with pytest.warns(tw.PerformanceWarning, match=rf"{f.__name__}: it has {construct}.*plain Python"):
+            assert g(np.arange(4.0)) == f(np.arange(4.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it is said once
+            g(np.arange(4.0))
