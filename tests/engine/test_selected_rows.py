@@ -190,3 +190,17 @@ def test_what_one_mask_selects_along_two_axes(mesh: tuple[int, ...]) -> None:
         wanted = [(x[keys == j] - y[keys == j]).sum() for j in range(3)]
         np.testing.assert_allclose([float(s) for s in sums], wanted, rtol=1e-12)
         assert cluster.counters.network_bytes <= cluster.counters.predicted_bytes + cluster.counters.bounded_bytes
+
+
+@pytest.mark.parametrize("workers", [2, 7])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_an_ellipsis_of_no_axes_between_index_arrays(workers: int, n: int) -> None:
+    data, at = np.arange(24.0).reshape(2, 3, 4), np.arange(n) % 2
+    with counting((workers,)):
+        a, i = tw.asarray(data).relayout(0), tw.asarray(at) + 0
+        np.testing.assert_array_equal(a[:, i, ..., i], data[:, at, ..., at])  # the selected axis comes first
+        np.testing.assert_array_equal(a[i, ..., i], data[at, ..., at])
+        np.testing.assert_array_equal(a[:, i, i, ...], data[:, at, at, ...])
+        a[:, i, ..., i] = 7.0
+        data[:, at, ..., at] = 7.0
+        np.testing.assert_array_equal(a, data)

@@ -45,6 +45,8 @@ def together(key: Key, ndim: int) -> Together | None:
     plain = all(isinstance(p, int) or (isinstance(p, tuple) and p[0] == "a") for p in (parts[k] for k in named))
     if len(parts) != ndim or not named or not plain or named[-1] - named[0] + 1 != len(named):
         return None
+    if used == ndim and Ellipsis in key and named[0] < key.index(Ellipsis) <= named[-1]:
+        return None  # of no axes, and yet what is on both of its sides is no neighbour
     return Together(named[0], tuple(parts[named[0] : named[-1] + 1]))
 
 
