@@ -113,5 +113,5 @@ def unbound_in_both_choices(a, k):
     for i in range(3):
         if k > 5:
             x = 1
-        y = x if k > i else x
+        y = x if k > i else 2 * x
     return y
