@@ -6,7 +6,8 @@ looked up. Whatever does not fit gives MISSED, and the call goes the long way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,25 +80,37 @@ def quick_call(
         "if status: return ended(args, room)",
     ]
     for k, (structure, read) in enumerate(zip(structures, direct.reads, strict=True)):
-        known[f"read{k}"], known[f"build{k}"] = read, builders[k]
-        plain = read is not None and structure[0] not in ("tuple", "array", "list", "dict", "set", "made")
-        found = _result(structure, k, direct.at, known) if plain else f"build{k}(results(room, {k}, args), args)"
-        if structure[:2] == ("array", "numpy"):
-            known[f"single{k}"], found = direct.singles[k], f"single{k}(room, args)"
-        lines.append(f"{'el' * (k > 0)}if which == {k}: found = {found}")
+        test = f"{'el' * (k > 0)}if which == {k}:"
+        found = None if read is None else _result(structure, itertools.count(), known)
+        if found is not None:
+            known[f"read{k}"] = read
+            lines.append(f"{test} v = read{k}(room, {direct.at}); found = {found}")
+        elif structure[:2] == ("array", "numpy"):
+            known[f"single{k}"] = direct.singles[k]
+            lines.append(f"{test} found = single{k}(room, args)")
+        else:
+            known[f"build{k}"] = builders[k]
+            lines.append(f"{test} found = build{k}(results(room, {k}, args), args)")
     lines += ["else: return ended(args, room)", "rooms.append(room)", "return found"]
     text = "def quick(args):\n" + "\n".join(f"    {line}" for line in lines)
     exec(text, known)
     return known["quick"]  # type: ignore[no-any-return]
 
 
-def _result(structure: Any, k: int, at: int, known: dict[str, Any]) -> str:
-    """The text of the result: a number or an object."""
+def _result(structure: Any, places: Iterator[int], known: dict[str, Any]) -> str | None:
+    """The text of a result that is made of the numbers `v`: a number, an object, a tuple of such. None: another."""
     kind = structure[0]
+    if kind == "tuple":
+        parts = [_result(s, places, known) for s in structure[1:]]
+        return None if None in parts else f"({''.join(f'{p}, ' for p in parts)})"
     if kind == "object":
-        known[f"object{k}"] = structure[1].value
-        return f"object{k}"
+        name = f"object{len(known)}"
+        known[name] = structure[1].value
+        return name
     if kind == "py":
-        return f"bool(read{k}(room, {at})[0])" if structure[1] == "bool" else f"read{k}(room, {at})[0]"
-    known[f"make{k}"] = np.dtype(structure[1]).type
-    return f"make{k}(read{k}(room, {at})[0])"
+        return f"bool(v[{next(places)}])" if structure[1] == "bool" else f"v[{next(places)}]"
+    if kind == "np":
+        name = f"make{len(known)}"
+        known[name] = np.dtype(structure[1]).type
+        return f"{name}(v[{next(places)}])"
+    return None

@@ -52,7 +52,6 @@ class SourceFunction:
         self._guards = Guards()
         self._last: Code | None = None
         self.quick: Quick | None = None  # for calls like the last one
-        self._quick_under = [current()]  # settings that `quick` looks for
         code = f.__code__
         self._names, self._unnamed = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
 
@@ -69,7 +68,7 @@ class SourceFunction:
         if last is not None and last.settings != _settings():
             last = self._last = None
         elif last is not None:
-            self._quick_under[0] = current()  # others, but nothing that the code is made for differs
+            last.under[0] = current()  # others, but nothing that the code is made for differs
         if not self._guards.holds():
             self._codes.clear()
             self._guards, last, self._last, self.quick = Guards(), None, None, None
@@ -115,7 +114,9 @@ class SourceFunction:
             outcome = code.run(leaves)
             if outcome.status != MISSED:
                 if not kwargs:
-                    self._last, self.quick = code, self._quick(code)
+                    code.under[0] = current()
+                    code.quick = code.quick or self._quick(code)
+                    self._last, self.quick = code, code.quick
                 return self._ended(code, outcome, leaves, args, kwargs)
         return self.function(*args, **kwargs)  # read-only or unaligned: Python says what that means
 
@@ -138,12 +139,11 @@ class SourceFunction:
         def ended(args: tuple[Any, ...], room: Any) -> Any:
             outcome = code.native.outcome(room, list(args))
             if code.native.whole is not None:
-                self.quick = self._quick(code)
+                self.quick = code.quick = self._quick(code)
             return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
 
         assert code.checks is not None
-        self._quick_under = [current()]
-        return quick_call(code.checks, self._guards, self._quick_under, direct, code.structures, code.results, ended)
+        return quick_call(code.checks, self._guards, code.under, direct, code.structures, code.results, ended)
 
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:
@@ -210,6 +210,8 @@ class Code:
         program = backend.passed(replace(made.program, short=apart, task=task), off, optimised)
         self.made: Specialised = replace(made, program=program)
         self.settings = _settings()
+        self.under = [current()]  # the settings that `quick` looks for
+        self.quick: Quick | None = None  # for calls with such arguments
         self.native: Any = backend.program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
