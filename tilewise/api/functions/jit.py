@@ -193,11 +193,11 @@ class jit:
             )
         result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
-            ours = [v for v in leaves if type(v) is Array]
-            if refused is not None and not ours:
+            found = [v for v in leaves if type(v) is Array]
+            if refused is not None and not found:
                 warn_plain(self._function, refused)
             else:
-                warn("jit", f, why, ours, "calls it every time")
+                warn("jit", f, why, found, "calls it every time")
         return result if fails else f(*args, **kwargs)
 
     def _by_source(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
