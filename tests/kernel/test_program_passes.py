@@ -199,7 +199,7 @@ def test_random_nests(seed: int) -> None:
 
 
 def test_random_nests_find_a_wrong_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accesses, "independent", lambda program, loop: True)
+    monkeypatch.setattr(accesses, "independent", lambda program, loop, own: True)
     assert "1 thread," in nests.wrong(9) and "3 threads" in nests.wrong(13)
 
 

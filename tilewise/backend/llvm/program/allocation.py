@@ -7,18 +7,18 @@ again if nobody else holds it; in a loop, also the one before that.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout
 from tilewise.kernel.program.ir import Alloc, Const
+from tilewise.kernel.program.optimise.small_arrays import on_stack
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
 
-STACK_BYTES = 512  # of an array that lies on the stack
 SPARE_BYTES = 1 << 20  # of arrays that are kept for the next turn
 SMALL_BYTES = 512  # of arrays that need not begin with a line of the cache: malloc is several times faster
 
@@ -63,7 +63,8 @@ def count(em: Emitter, base: Val, by: int) -> None:
 
 def allocate(em: Emitter, s: Alloc) -> None:
     """Memory for an array; that of its last turn, if nobody else holds it and it is large enough."""
-    if s.private and not em.long and _on_stack(em, s):
+    if s.private and (not em.long or em.within) and on_stack(em.p, s):
+        _place_on_stack(em, s)
         return
     fn, target = em.fn, em.arrays[s.array]
     a = em.p.arrays[s.array]
@@ -118,13 +119,11 @@ def _spare(em: Emitter, s: Alloc) -> str:
     return em.spares[s.array]
 
 
-def _on_stack(em: Emitter, s: Alloc) -> bool:
-    """Memory on the stack for a small array of known lengths; False: it is none."""
+def _place_on_stack(em: Emitter, s: Alloc) -> None:
+    """Memory on the stack for a small array of known lengths."""
     fn, target = em.fn, em.arrays[s.array]
-    shape = [n.value for n in s.shape if isinstance(n, Const)]
+    shape = [cast(Const, n).value for n in s.shape]
     size = np.dtype(em.p.arrays[s.array].dtype).itemsize
-    if len(shape) < len(s.shape) or min(shape, default=1) < 1 or size * math.prod(shape) > STACK_BYTES:
-        return False
     place = fn.hoist(f"alloca [{size * math.prod(shape)} x i8], align 64")
     fn.do(f"store ptr {place}, ptr {target.data}")
     em.put(target.ident, em.number(0))
@@ -134,7 +133,6 @@ def _on_stack(em: Emitter, s: Alloc) -> bool:
     if s.zero:
         fn.declares.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         fn.do(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size * math.prod(shape)}, i1 false)")
-    return True
 
 
 _OBTAIN = f"""define internal i64 @obtain(i64 %old, i64 %size, ptr %spare) {{

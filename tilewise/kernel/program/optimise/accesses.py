@@ -39,12 +39,20 @@ class Accesses:
     A loop from i to n is known to go up from i; counted from its end, it is known to stay below n.
     """
 
-    def __init__(self, program: ir.Program, loop: ir.For, ends: tuple[bool, bool] = (False, False)) -> None:
+    def __init__(
+        self,
+        program: ir.Program,
+        loop: ir.For,
+        ends: tuple[bool, bool] = (False, False),
+        own: frozenset[str] = frozenset(),
+    ) -> None:
+        """own: roots of memory that each iteration has for itself."""
+        self.own = own
         self.program, self.loop, self.ends = program, loop, ends
         self.names = names_set((loop,))
         self.arrays = arrays_set(loop.body)
         every = list(statements(loop.body))
-        self.stored = {s.array for s in every if isinstance(s, ir.Store)}
+        self.stored = {s.array for s in every if isinstance(s, ir.Store) and not program.arrays[s.array].roots <= own}
         self.touched = {r for a in self.stored for r in program.arrays[a].roots}
         counts = Counter(s.name for s in every if isinstance(s, ir.Set | ir.For))
         counts[loop.name] += 1
@@ -164,7 +172,7 @@ class Accesses:
         self, array: str, index: tuple[ir.Expr, ...], faults: tuple[int, ...], loops: tuple[ir.For, ...], write: bool
     ) -> None:
         roots = self.program.arrays[array].roots
-        if not write and not roots & self.touched:
+        if roots <= self.own or (not write and not roots & self.touched):
             return
         at: list[Expr] = []
         for axis, (i, fault) in enumerate(zip(index, faults, strict=True)):
@@ -217,12 +225,12 @@ class Accesses:
         return all(x.affine and x.indices <= shared for x in self.touches[number].access.subscripts)
 
 
-def independent(program: ir.Program, loop: ir.For) -> bool:
-    """Whether no two iterations touch the same element, one of them to write it."""
+def independent(program: ir.Program, loop: ir.For, own: frozenset[str] = frozenset()) -> bool:
+    """Whether no two iterations touch the same element, one of them to write it; each has memory of its `own`."""
     open_pairs: list[tuple[int, int]] | None = None
     nested = any(isinstance(s, ir.For) for s in statements(loop.body))
     for ends in NEST_ENDS if nested else FLAT_ENDS:
-        found = Accesses(program, loop, ends)
+        found = Accesses(program, loop, ends, own)
         if open_pairs is None:
             open_pairs = found.pairs()
             if len(open_pairs) > MOST_PAIRS or any(a == b and found.same_element(a) for a, b in open_pairs):

@@ -17,6 +17,7 @@ from tilewise.kernel.program import ir
 from tilewise.kernel.program.optimise import accesses
 from tilewise.kernel.program.optimise.liveness import live_after
 from tilewise.kernel.program.optimise.restarts import restarts
+from tilewise.kernel.program.optimise.small_arrays import on_stack, own_memory
 from tilewise.kernel.program.walk import (
     BLOCKS,
     arrays_set,
@@ -71,16 +72,19 @@ def _work(s: ir.Stmt) -> float:
 
 def independent(program: ir.Program, s: ir.For, may_fail: bool = False) -> bool:
     """Whether the iterations of a loop do not need each other; `may_fail`: they may raise errors."""
-    if not _sound(s, may_fail) or _private(s) is None:
+    if not _sound(program, s, may_fail) or _private(s) is None:
         return False
-    return s.independent or accesses.independent(program, s)
+    own = own_memory(program, s)
+    return own is not None and (s.independent or accesses.independent(program, s, own))
 
 
-def _sound(loop: ir.For, may_fail: bool) -> bool:
+def _sound(program: ir.Program, loop: ir.For, may_fail: bool) -> bool:
     """Whether a body only computes: it does not end early, fail, or hold memory."""
     labels = {s.label for s in statements(loop.body) if isinstance(s, ir.Named)}
     for s in statements(loop.body):
-        if isinstance(s, ir.Return | ir.Alloc | ir.Product | ir.HostCall | ir.Invoke):
+        if isinstance(s, ir.Return | ir.Product | ir.HostCall | ir.Invoke):
+            return False
+        if isinstance(s, ir.Alloc) and not (s.private and on_stack(program, s)):
             return False
         if isinstance(s, ir.Fail) and not may_fail:
             return False
@@ -107,7 +111,7 @@ def _private(loop: ir.For) -> frozenset[str] | None:
                 good = False
             if isinstance(s, ir.Set):
                 known |= {s.name}
-            elif isinstance(s, ir.View):
+            elif isinstance(s, ir.Alloc | ir.View):
                 known |= {s.array}
             elif isinstance(s, ir.If):
                 known = _together([walk(b, known) for b in (s.then, s.other) if not leaves(b, known)], known)

@@ -15,6 +15,7 @@ from tilewise.kernel.program.optimise.parallel import parallel
 from tilewise.kernel.program.optimise.private import private
 from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
+from tilewise.kernel.program.optimise.small_arrays import small_arrays
 from tilewise.kernel.program.optimise.unify import unify
 
 PASSES: dict[str, Callable[[Program], Program]] = {
@@ -26,8 +27,9 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "ranges": ranges,
     "loop_fusion": fusion,
     "loop_order": reorder,
-    "loop_threads": parallel,
+    "small_arrays": small_arrays,
     "private": private,
+    "loop_threads": parallel,
 }
 
 
