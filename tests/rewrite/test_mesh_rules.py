@@ -166,7 +166,7 @@ def test_a_mean_of_selected_rows_moves_no_rows():
     assert every.network_bytes == 2 * 4 * 3 * 8  # a sum and a count
 
 
-@pytest.mark.parametrize("program", [lambda np, x: x[x[:, 0] > 0].max(0), lambda np, x: x[x[:, 0] > 0] * 2])
+@pytest.mark.parametrize("program", [lambda np, x: np.sort(x[x[:, 0] > 0], 0), lambda np, x: x[x[:, 0] > 0] * 2])
 def test_what_needs_the_selection_counts_it(program):
     with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
         made = program(tw, tw.asarray(D))

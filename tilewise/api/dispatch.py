@@ -26,6 +26,7 @@ from tilewise.array.interop.array_like import REFUSED, given
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.sites import composing, spot
+from tilewise.array.session import on_workers
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
 
@@ -250,11 +251,23 @@ def attempt(
         if str(error) == REFUSED:
             raise  # whoever has called asks for the Arrays
         wrong = True
+    if on_workers() and _lengths_unknown((args, kwargs)):
+        return attempt(recorder, func, args, kwargs, name)
     if wrong:
         result = rec.at_once(func, args, kwargs)  # NumPy's own exception; else it was no mistake
         announce(name or func.__name__, args, kwargs)
         return result
     return fallback(func, args, kwargs, name)
+
+
+def _lengths_unknown(args: Any) -> bool:
+    """Whether masks decided lengths of arguments that nobody had counted. Now they are numbers."""
+    arrays: list[Array] = []
+    rec.find_arrays(args, arrays)
+    unknown = [x for x in arrays if x._nd is None and (n := x._cell.node) is not None and not n.known]
+    for x in unknown:
+        meta(x)
+    return bool(unknown)
 
 
 def composed(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

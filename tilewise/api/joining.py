@@ -195,7 +195,7 @@ def where(condition: Any, *xy: Any) -> Any:
         return NotImplemented
     for v in (condition, *values):
         if type(v) is Array:
-            v.shape  # noqa: B018
+            meta(v)  # asks for the lengths
     nodes = _where_nodes(condition, values, d)
     if policy.repeats(nodes):
         del nodes  # what is held here cannot be updated in place

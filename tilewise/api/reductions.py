@@ -415,9 +415,11 @@ def trace_of_matrices(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 def _arg(name: str) -> Any:
     def recorder(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         node = node_for(a)
-        if not node.known or node.size == 0 or node.ndim == 0:
+        if node.ndim == 0 or 0 in node.shape:
             return NotImplemented
         which = None if axis is None else normalize_axis_index(axis, node.ndim)
+        if not node.known and (which or not on_workers()):
+            return NotImplemented  # workers find a position in what a mask selects without a count
         found = ops.arg(node, name, which, keepdims is not NO and bool(keepdims))
         return rec.record(found, fixed=found.shape == ())
 

@@ -173,7 +173,7 @@ def ufunc_node(
     except UnknownLength:
         for a in args:
             if type(a) is Array:
-                a.shape  # noqa: B018  (asks for the lengths)
+                meta(a)  # asks for the lengths
         return apply(ufunc.__name__, _operands(args, loop), loop, which)
 
 

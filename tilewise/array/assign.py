@@ -68,7 +68,7 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
     if is_array:
-        value.shape  # noqa: B018  (what is written must fit now: no error may be left for later)
+        meta(value)  # what is written must fit now: no error may be left for later
     if policy.settle(x, value):
         assign(x, value, casting)
         return
@@ -210,7 +210,7 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
     settle(x, *args)
     for a in args:
         if type(a) is Array:
-            a.shape  # noqa: B018  (what is written must fit now: no error may be left for later)
+            meta(a)  # what is written must fit now: no error may be left for later
     policy.settle(x)
     try:
         _check_cast(ufunc, args, x.dtype, casting)

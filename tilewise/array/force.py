@@ -21,6 +21,7 @@ from tilewise.array.parts import asked_cells, keep_shown, part_of, shared_with_m
 from tilewise.array.pending import PENDING, pending_cells, waiting
 from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
+from tilewise.array.schedule.sites import composing
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.backend import ahead, chosen, named
 from tilewise.config import Settings, current, name_passes_by
@@ -312,8 +313,7 @@ def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, le
     unknown = dict.fromkeys(d for n in nodes for d in n.shape if type(d) is Length and d.value is None)
     before = [(c, c.node) for c in outputs if c.node is not None]
     for length in unknown:
-        mask = length.mask
-        count = from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))._cell
+        mask, count = length.mask, _count_of(length)
         kept = from_node(mask)._cell
         shared: list[tuple[Cell, Node]] = []
         if stays and mask.value is None and type(mask.op) is not Const:
@@ -327,6 +327,11 @@ def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, le
                 node.value = c.node.value
                 lent.append(node)
     return bool(unknown)
+
+
+def _count_of(length: Length) -> Cell:
+    mask = length.mask
+    return from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))._cell
 
 
 def fetch_node(node: Node) -> ND:
@@ -436,4 +441,22 @@ def _resolve(x: Array) -> None:
             cell.node = known_leaf(node.value, node.order)
 
 
-set_resolver(_resolve)
+def _count(node: Node) -> bool:
+    """Have workers count the masks that decide a node's lengths, and select nothing; whether they did.
+
+    Not for functions of ours: these go on to record operators that take numbers.
+    """
+    settings = current()
+    if composing.get() is not None or tracing.get() is not None or not cluster_here(settings.blocks)[1]:
+        return False
+    if settings.engine == "numpy" or settings.compare:
+        return False
+    for length in dict.fromkeys(d for d in node.shape if type(d) is Length and d.value is None):
+        with LOCK:
+            count = _count_of(length)
+            evaluate([count])
+            length.settle(int(fetch_cell(count)))
+    return True
+
+
+set_resolver(_resolve, _count)

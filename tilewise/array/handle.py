@@ -5,6 +5,7 @@ Arithmetic is in arithmetic.py, indexing in indexing.py; the NumPy methods are a
 
 from __future__ import annotations
 
+import math
 from abc import ABCMeta
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,7 @@ class Array(metaclass=ArrayClass):
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes (asking for one that a mask decides evaluates the mask)."""
         nd = self._nd
-        return nd.shape if nd is not None else meta(self).shape  # type: ignore[no-any-return]
+        return nd.shape if nd is not None else counted(self) or meta(self).shape
 
     @shape.setter
     def shape(self, new: Any) -> None:
@@ -178,12 +179,14 @@ class Array(metaclass=ArrayClass):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return meta(self).size
+        dims = counted(self) if self._nd is None else None
+        return meta(self).size if dims is None else math.prod(dims)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return meta(self).nbytes
+        dims = counted(self) if self._nd is None else None
+        return meta(self).nbytes if dims is None else math.prod(dims) * self.itemsize
 
     @property
     def itemsize(self) -> int:
@@ -207,10 +210,10 @@ class Array(metaclass=ArrayClass):
 
     def __len__(self) -> int:
         nd = self._nd
-        shape = nd.shape if nd is not None else meta(self).shape
+        shape = nd.shape if nd is not None else counted(self) or meta(self).shape
         if not shape:
             raise TypeError("len() of unsized object")
-        return shape[0]  # type: ignore[no-any-return]
+        return shape[0]
 
 
 _new = object.__new__
@@ -340,12 +343,19 @@ def on_cell(cell: Cell, nd: ND) -> Array:
 
 
 _resolver: Any = None  # array/force.py: makes lengths known
+_counter: Any = None  # and has them counted by workers
 
 
-def set_resolver(resolve: Any) -> None:
-    """force.py says how unknown lengths become known."""
-    global _resolver
-    _resolver = resolve
+def set_resolver(resolve: Any, count: Any) -> None:
+    """force.py says how unknown lengths become known, with the values that have them or without."""
+    global _resolver, _counter
+    _resolver, _counter = resolve, count
+
+
+def counted(x: Array) -> tuple[int, ...] | None:
+    """The shape of what workers are yet to select, when they have counted the mask; None of anything else."""
+    node = x._cell.node
+    return None if node is None or node.known or not _counter(node) else node.dims
 
 
 def meta(x: Array) -> ND:

@@ -68,10 +68,16 @@ def unmasked(top: Node) -> tuple[Node, Node] | None:
             masks.add(mask)
             new[n] = base
             stack.pop()
-        elif type(n.op) is not Map or any([type(d) is Length for d in n.shape[1:]]):
+        elif type(n.op) not in (Map, Reduce) or any([type(d) is Length for d in n.shape[1:]]):
             return None  # (n, 1)[mask] * (n,)[mask] is selected along two axes
         elif missing := [x for x in n.inputs if x not in new]:
             stack += missing
+        elif isinstance(n.op, Reduce):
+            found = _along_others(n, new[n.inputs[0]])
+            if found is None:
+                return None
+            new[n] = found
+            stack.pop()
         else:
             ins = tuple([new[x] for x in n.inputs])
             shape = broadcast([x.shape for x in ins])
@@ -81,6 +87,16 @@ def unmasked(top: Node) -> tuple[Node, Node] | None:
             new[n] = intern(n.op, ins, shape, n.dtype, order)
             stack.pop()
     return (new[top], masks.pop()) if len(masks) == 1 else None
+
+
+def _along_others(n: Node, whole: Node) -> Node | None:
+    """A reduction along axes that no mask selects, of what it is selected from."""
+    op, (x,) = n.op, n.inputs
+    assert isinstance(op, Reduce)
+    if 0 in op.axes or type(x.shape[0]) is not Length:
+        return None
+    more = whole.ndim - x.ndim  # axes that the mask has beside the first
+    return reduce(whole, op.fn, tuple([a + more for a in op.axes]), op.keepdims, op.dtype)
 
 
 def _keys(masks: Sequence[Node]) -> Node | None:

@@ -31,7 +31,7 @@ def _nodes(*args: Any) -> Any:
     """The operands' nodes, with every length known, after a flush if the program repeats here."""
     for a in args:
         if type(a) is Array:
-            a.shape  # noqa: B018  (a product needs the lengths)
+            meta(a)  # a product needs the lengths
     nodes = tuple(rec.as_node(a) for a in args)
     if policy.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
