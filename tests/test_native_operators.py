@@ -247,7 +247,7 @@ def test_other_layouts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert layout.found() is not None and layout.operator_base("__add__") is not None
     assert layout.operator_base("__contains_no_such__") is None and layout.operator_base("sum") is None
     for name, wrong in (
-        ("_NDIM", 16), ("_DIMS", 24), ("_DTYPE", 48), ("_LENGTH", 8), ("_FLAGS", 24), ("_NUMBER", 24), ("_VALUE", 8),
+        ("NDIM", 16), ("_DIMS", 24), ("DTYPE", 48), ("LENGTH", 8), ("_FLAGS", 24), ("_NUMBER", 24), ("VALUE", 8),
         ("_HANDLE", ("_cell", "_nd", "_gen")), ("_CELL", layout._CELL[1:]), ("OLDEST", (9, 0)), ("NEWEST", (3, 10)),
         ("NUMPY", 3),
     ):  # fmt: skip

@@ -353,6 +353,11 @@ def current() -> Settings:
     return _here.get() or _base
 
 
+def lookup() -> tuple[ContextVar[Settings | None], dict[str, Any], str]:
+    """Where machine code finds what `current` gives: in a variable, or if that is None, by a name in a dict."""
+    return _here, globals(), "_base"
+
+
 def _assign(changes: dict[str, object]) -> None:
     """Change the whole process, and this context where it has settings of its own. Hold `_lock`."""
     global _base

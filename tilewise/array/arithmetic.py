@@ -213,6 +213,11 @@ def strict_errors() -> bool:
     return found[1] if _error_context() is found[0] else _error_state()[1]
 
 
+def mild_errors() -> tuple[Any, Any] | None:
+    """The variable with NumPy's error state, and what it is: no strict one as long as it is that. None: not known."""
+    return None if _error_variable is None or strict_errors() else (_error_variable, _error_context())
+
+
 def underflow_told() -> bool:
     """Whether NumPy tells about results that are too small."""
     return _error_state()[2]

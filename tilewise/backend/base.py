@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from tilewise.backend.chains import Arrived, Expression
+from tilewise.backend.entry import Places
 from tilewise.backend.handles import Offsets
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
@@ -97,6 +98,10 @@ class Direct(NamedTuple):
     at: int
     singles: Sequence[Callable[[Any, Sequence[Any]], Any] | None]  # of results that are one ndarray: that
     results: Callable[[Any, int, Sequence[Any]], Sequence[Any]]  # of any kind, as `Outcome.values`
+    outcome: Callable[[Any, list[Any]], Outcome]  # of what is left in a room, which goes back
+    kinds: Sequence[Sequence[tuple[np.dtype[Any], int | None, int]]]  # dtype, rank of an array, bytes in a room
+    arrays: Sequence[int]  # which arguments they are
+    host: int  # the address that is given beside the arguments; 0: nothing is
 
 
 class Backend(Protocol):
@@ -179,6 +184,9 @@ class HostBackend(Backend, Protocol):
 
     def operators(self, at: Offsets, state: int) -> dict[str, int]:
         """Addresses of machine code for the operators of handles, by name (backend/handles.py); none if it has none."""
+
+    def entry(self, at: Places) -> int:
+        """The address of machine code that takes calls of compiled functions (backend/entry.py); 0 if it has none."""
 
     def chain(self, expression: Expression, arrived: Arrived) -> None:
         """Hand over the code of an expression (backend/chains.py): now, later, or never if it has none."""

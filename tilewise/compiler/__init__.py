@@ -66,7 +66,8 @@ PASSES = (
     CompilerPass("schedule", schedule),
     CompilerPass("liveness", liveness, optional=False),
 )
-name_passes(*RULE_NAMES, "select", "slices", "halo", "source", *LOOP_PASSES, *(p.name for p in PASSES if p.optional))
+name_passes(*RULE_NAMES, "select", "slices", "halo", "source", "entry", *LOOP_PASSES)
+name_passes(*(p.name for p in PASSES if p.optional))
 
 
 def count_plan() -> None:

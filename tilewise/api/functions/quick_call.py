@@ -21,6 +21,7 @@ from tilewise.config import Settings, current
 from tilewise.python.types import LEAST, MOST, SMALL
 
 Quick = Callable[[tuple[Any, ...]], Any]
+FEW = 256  # calls: half a millisecond
 
 
 def quick_call(
@@ -31,17 +32,19 @@ def quick_call(
     structures: Sequence[Any],
     builders: Sequence[Callable[..., Any]],
     ended: Callable[..., Any],
+    often: Callable[[], None],
 ) -> Quick | None:
     """checks: class, dtype and rank of each argument; structures and builders: of the
     results. settings: the ones that the code is known to be for, as its only item, which may be replaced.
-    ended(args, room) is what follows if the code did not return.
+    ended(args, room) is what follows if the code did not return. often() is called after many calls, each time.
     """
     if not guards.sure:
         return None
     known: dict[str, Any] = {
         "MISSED": MISSED, "ABSENT": ABSENT, "current": current, "settings": settings, "strict": strict_errors,
         "tracing": forcing.tracing.get, "call": direct.call, "pack": direct.pack, "head": direct.head,
-        "rooms": direct.rooms, "Room": direct.room, "ended": ended, "results": direct.results,
+        "rooms": direct.rooms, "Room": direct.room, "ended": ended, "results": direct.results, "often": often,
+        "few": iter(range(FEW)),
     }  # fmt: skip
     names = [f"a{k}" for k in range(len(checks))]
     tests = [f"len(args) != {len(checks)}", "current() is not settings[0]", "tracing() is not None", "strict()"]
@@ -59,7 +62,7 @@ def quick_call(
         elif kind is int:
             low, high = (-SMALL, SMALL - 1) if dtype else (LEAST, MOST)
             tests.append(f"not {low} <= {name} <= {high}")
-        elif issubclass(kind, complex):
+        elif issubclass(kind, complex | np.complexfloating):
             words[-1] = f"{name}.real, {name}.imag"
     for k, (where, name, value) in enumerate(guards.names):
         known[f"g{k}"], known[f"v{k}"] = where.get, value
@@ -91,7 +94,8 @@ def quick_call(
         else:
             known[f"build{k}"] = builders[k]
             lines.append(f"{test} found = build{k}(results(room, {k}, args), args)")
-    lines += ["else: return ended(args, room)", "rooms.append(room)", "return found"]
+    lines += ["else: return ended(args, room)", "rooms.append(room)"]
+    lines += ["for _ in few: break", "else: often()", "return found"]
     text = "def quick(args):\n" + "\n".join(f"    {line}" for line in lines)
     exec(text, known)
     return known["quick"]  # type: ignore[no-any-return]

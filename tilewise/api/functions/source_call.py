@@ -17,6 +17,7 @@ import numpy as np
 from tilewise.api.functions.call_cache import MISSED as MISSED_CALL
 from tilewise.api.functions.faults import raise_fault, reruns
 from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.native_call import ENTRY, native_call
 from tilewise.api.functions.quick_call import Quick, quick_call
 from tilewise.array import force as forcing
 from tilewise.array.assign import assign
@@ -137,13 +138,28 @@ class SourceFunction:
             return None
 
         def ended(args: tuple[Any, ...], room: Any) -> Any:
-            outcome = code.native.outcome(room, list(args))
-            if code.native.whole is not None:
+            outcome = direct.outcome(room, list(args))
+            if code.native.whole is not whole:
                 self.quick = code.quick = self._quick(code)
             return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
 
         assert code.checks is not None
-        return quick_call(code.checks, self._guards, code.under, direct, code.structures, code.results, ended)
+        whole = code.native.whole
+        parts = (code.checks, self._guards, code.under, direct, code.structures, code.results, ended)
+        if ENTRY.ready() and (made := native_call(*parts)) is not None:
+            return made
+        tried = False
+
+        def often() -> None:
+            nonlocal tried
+            if not tried and ENTRY.ask():
+                tried = True
+                if (made := native_call(*parts)) is not None:
+                    before, code.quick = code.quick, made
+                    if self.quick is before:
+                        self.quick = made
+
+        return quick_call(*parts, often)
 
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:

@@ -25,11 +25,11 @@ from tilewise.backend.handles import Offsets
 _OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator points to, behind type, name and full name
 _TYPE_OF_DESCRIPTOR = 16
 _OFFSET_OF_MEMBER = 16  # in a PyMemberDef, behind its name and kind
-_NDIM, _DIMS, _DTYPE, _FLAGS = 24, 32, 56, 64  # NumPy: PyArrayObject_fields
+NDIM, _DIMS, DTYPE, _FLAGS = 24, 32, 56, 64  # NumPy: PyArrayObject_fields
 _NEW_FROM_DESCR = 94  # NumPy: PyArray_API, a part of its stable binary interface
 _NUMBER = 28  # NumPy: PyArray_Descr, behind its class and three letters
-_VALUE = 16  # NumPy: of a float64, where CPython's float has it
-_LENGTH = 16  # CPython: PyVarObject
+VALUE = 16  # NumPy: of a float64, where CPython's float has it
+LENGTH = 16  # CPython: PyVarObject
 _FREEING = 48  # CPython: PyTypeObject, behind name and sizes
 OLDEST, NEWEST = (3, 11), (3, 11)  # CPython: versions that all tests of this have run on
 NUMPY = 2  # its layouts are the same for all versions that begin so
@@ -59,19 +59,26 @@ def found() -> Offsets | None:
     items = tuple.__basicsize__
     weak = Array.__weakrefoffset__, Cell.__weakrefoffset__
     immortal = sys.version_info >= (3, 12)
-    new = _new_array()
+    new = new_array()
     calls = _slot(ElementwiseCall, "_one"), _slot(ElementwiseCall, "_two")
-    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, _NUMBER, items, _LENGTH, new, *calls, *weak, immortal)
+    at = Offsets(handle, cell, NDIM, _DIMS, DTYPE, _FLAGS, _NUMBER, items, LENGTH, new, *calls, *weak, immortal)
     return at if new and _checked(at) else None
 
 
-def _new_array() -> int:
-    """The address of PyArray_NewFromDescr, from the table of functions that NumPy has for extensions; 0: not there."""
+def function_of_numpy(number: int) -> int:
+    """The address of a function that NumPy has for extensions, from its table of them; 0: not there."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     try:
-        address = word(get(np._core._multiarray_umath._ARRAY_API, None) + 8 * _NEW_FROM_DESCR)  # type: ignore[attr-defined]
+        return word(get(np._core._multiarray_umath._ARRAY_API, None) + 8 * number)  # type: ignore[attr-defined]
     except (AttributeError, ValueError):
+        return 0
+
+
+def new_array() -> int:
+    """The address of PyArray_NewFromDescr; 0: not there."""
+    address = function_of_numpy(_NEW_FROM_DESCR)
+    if not address:
         return 0
     given: list[Any] = [ctypes.py_object, ctypes.py_object, ctypes.c_int, *[ctypes.c_void_p] * 3]
     make = ctypes.PYFUNCTYPE(ctypes.py_object, *given, ctypes.c_int, ctypes.c_void_p)(address)
@@ -120,7 +127,7 @@ def _checked(at: Offsets) -> bool:
     kinds = [np.dtype(letter) for letter in np.typecodes["All"]]
     if any(ctypes.c_int32.from_address(id(d) + at.number).value != d.num for d in kinds):
         return False
-    if ctypes.c_double.from_address(id(value := CLASSES[np.float64](1.5)) + _VALUE).value != value:
+    if ctypes.c_double.from_address(id(value := CLASSES[np.float64](1.5)) + VALUE).value != value:
         return False
     if word(id(nd) + at.dtype) != id(nd.dtype) or word(id(key) + at.length) != len(key):
         return False

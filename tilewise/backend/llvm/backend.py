@@ -34,8 +34,10 @@ from tilewise.stage.variance import read_once
 
 if TYPE_CHECKING:
     from tilewise.backend.chains import Arrived, Expression
+    from tilewise.backend.entry import Places
     from tilewise.backend.handles import Offsets
     from tilewise.backend.llvm.chains import code as chains
+    from tilewise.backend.llvm.entry import code as entry
     from tilewise.backend.llvm.handles import code as handles
     from tilewise.backend.llvm.program import call as programs
     from tilewise.backend.llvm.program import kept
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 else:
     calls = later("tilewise.backend.llvm.replay.calls")  # for traced functions
     chains = later("tilewise.backend.llvm.chains.code")
+    entry = later("tilewise.backend.llvm.entry.code")  # for functions that are called often
     handles = later("tilewise.backend.llvm.handles.code")  # for long programs on small arrays
     programs = later("tilewise.backend.llvm.program.call")  # for functions with loops
     kept = later("tilewise.backend.llvm.program.kept")
@@ -136,6 +139,10 @@ class Llvm(OnHost):
     def operators(self, at: Offsets, state: int) -> dict[str, int]:
         """Addresses of machine code for the operators of handles."""
         return handles.addresses(at, state)
+
+    def entry(self, at: Places) -> int:
+        """The address of machine code that takes calls of compiled functions."""
+        return entry.address(at)
 
     def chain(self, expression: Expression, arrived: Arrived) -> None:
         """One loop for an expression of arrays."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.backend.base import Each, Facts, HostBackend, Listing, Outcome, Replay, TileReport
 from tilewise.backend.chains import Arrived, Expression
+from tilewise.backend.entry import Places
 from tilewise.backend.handles import Offsets
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
@@ -60,6 +61,10 @@ class Reference(OnHost):
     def operators(self, at: Offsets, state: int) -> dict[str, int]:
         """Python's own."""
         return {}
+
+    def entry(self, at: Places) -> int:
+        """None."""
+        return 0
 
     def chain(self, expression: Expression, arrived: Arrived) -> None:
         """NumPy's own operators."""

@@ -6,15 +6,11 @@ Kept on disk by what makes it. Where it is not, the compiler's process makes it,
 from __future__ import annotations
 
 import ctypes
-import threading
-from functools import cache
 
 from tilewise.backend.handles import FUNCTIONS, Offsets
-from tilewise.backend.llvm.compile import build, helper, linker
+from tilewise.backend.llvm.compile import build, helper, linker, waiting
 from tilewise.backend.llvm.compile.relocation import RULES, Unknown
 from tilewise.backend.llvm.handles.module import module
-
-PATIENCE_S = 60.0  # for the compiler's process
 
 
 def addresses(at: Offsets, state: int) -> dict[str, int]:
@@ -22,26 +18,11 @@ def addresses(at: Offsets, state: int) -> dict[str, int]:
     if RULES is None:
         return {}
     try:
-        entry, owner = linker.linked(_code(module(at)), build.ENTRY, {"state": state, "new_array": at.new_array})
+        given = {"state": state, "new_array": at.new_array}
+        entry, owner = linker.linked(waiting.code("handles", module(at)), build.ENTRY, given)
     except (OSError, RuntimeError, Unknown, helper.Ended):
         return {}
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))  # for ever: handles may outlive all modules of the interpreter
     found = (ctypes.c_uint64 * len(FUNCTIONS))()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(entry)(None, ctypes.addressof(found))
     return dict(zip(FUNCTIONS, found, strict=True))
-
-
-@cache
-def _code(text: str) -> bytes:
-    """The object file of a module: from disk, or compiled and put there."""
-    good: list[bytes] = []
-    there = threading.Event()
-
-    def arrived(code: bytes) -> None:
-        good.append(code)
-        there.set()
-
-    build.good_code("handles", text, arrived)
-    if not there.wait(PATIENCE_S):
-        raise OSError("no answer of the compiler's process")
-    return good[0]

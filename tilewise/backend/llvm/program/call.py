@@ -26,7 +26,6 @@ from tilewise.kernel.program.show import text
 from tilewise.tuning import tuned
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
-COPIED_BYTES = 1 << 15  # results up to here are copied: 1.5 us; owning them takes 4
 _C: Any = ctypes.PyDLL(None)  # for calls that take less time than letting the GIL go
 _free, _memmove = _C.free, _C.memmove
 _free.argtypes, _free.restype = [ctypes.c_size_t], None
@@ -57,6 +56,7 @@ class Native:
         self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
         formats = ["Q" if p.array is not None else FORMAT[p.dtype] for p in program.params]
         self._pack = struct.Struct("<" + "".join(formats)).pack
+        self._host: Table | None = None
         if program.functions or any(calls_of(program.body)):
             self._host = Table(program, host)
             self._pack = _followed(self._pack, self._host.address)
@@ -91,7 +91,12 @@ class Native:
         reads = [None if how is None else how.unpack_from for how in self._single]
         singles = [self.single_array(k) for k in range(len(self._returned))]
         first, at = _FIRST.unpack_from, 8 * layout.RESULTS
-        return Direct(self._call, self._pack, first, self._rooms, self._room, reads, at, singles, self.results)
+        host = self._host.address if self._host is not None else 0
+        kinds = [[(dtype, rank, words.size) for dtype, rank, words in r] for r in self._returned]
+        return Direct(
+            self._call, self._pack, first, self._rooms, self._room, reads, at, singles, self.results,
+            self.outcome, kinds, self._arrays, host,
+        )  # fmt: skip
 
     def single_array(self, which: int) -> Callable[[Any, Sequence[Any]], Any] | None:
         """What gives the only result, if it is an array: the same as `results`, in fewer steps."""
@@ -108,7 +113,7 @@ class Native:
                 return self.results(room, which, args)[0]
             data, base, shape, strides = values[0], values[1], values[3:end], values[end:]
             nbytes = _address(base + 8).value
-            if nbytes <= COPIED_BYTES and (made := _copied(data, base, shape, strides, dtype)) is not None:
+            if nbytes <= layout.COPIED_BYTES and (made := _copied(data, base, shape, strides, dtype)) is not None:
                 return made
             return np.ndarray(shape, dtype, _shown(base, nbytes), data - base - layout.HEAD if nbytes else 0, strides)
 
@@ -185,7 +190,7 @@ class Native:
 
 def _copied(data: int, base: int, shape: Any, strides: Any, dtype: Any) -> Any:
     """A small array in C order, copied; its memory goes back. None: it is another kind of array."""
-    if math.prod(shape) * dtype.itemsize > COPIED_BYTES:
+    if math.prod(shape) * dtype.itemsize > layout.COPIED_BYTES:
         return None
     made = np.empty(shape, dtype)
     if made.size and made.strides != strides:

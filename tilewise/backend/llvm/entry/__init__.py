@@ -1,0 +1,1 @@
+"""Machine code that takes Python's calls of compiled functions."""
