@@ -27,12 +27,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(launch, "_loops", {})
     monkeypatch.setattr(launch, "_launches", {})
     monkeypatch.setattr(consumer, "_places", {})
-    before, promotion._all = promotion._all, True  # machine code asks about every operator
-    promotion._allow()
+    begun = consumer.at_once.begun
+    consumer.at_once.forget()
+    consumer.at_once.begin()
     with tw.config(wait_for_native=True):
         yield
-    promotion._all = before
-    promotion._allow()
+    consumer.at_once.forget()
+    consumer.at_once.begin(begun)
 
 
 @pytest.fixture
@@ -384,6 +385,59 @@ def test_machine_code() -> None:
     try:
         test_one_memory()
         test_others_write_meanwhile()
+    finally:
+        if not before:
+            takeover.slots().remove()
+
+
+def test_what_never_waits_is_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python is asked once for each place; there, NumPy's bits and warnings come of machine code."""
+    before = takeover.slots().installed
+    if not takeover.install():
+        pytest.skip("no machine code for this interpreter")
+    monkeypatch.setattr(promotion, "starts", set())
+    promotion.ended(False)
+    asked: list[Any] = []
+    looked_up = consumer.place_of
+    monkeypatch.setattr(consumer, "place_of", lambda frame: asked.append(frame.f_lasti) or looked_up(frame))
+    x, y = inputs("float64", N), inputs("float64", N, seed=1)
+    table = inputs("float64", 200, 200)
+    names = {"x": x, "y": y, "t": table, "c": table.max(axis=1, keepdims=True), "n": 2.5, "z": x.copy()}
+    rows = {
+        "r = x + y": 1,
+        "r = t - c": 1,
+        "r = t / c.copy()": 1,  # a small one without a name
+        "r = x[1:] * y[:-1]": 1,
+        "r = x.copy() * y": 6,  # a large one without a name: NumPy writes over it
+        "r = n / x": 1,
+        "r = -x": 1,
+        "r = x ** 2": 1,
+        "r = x ** -1.5": 0,
+        "r = x / 0.0": 1,
+        "r = x + y + 1": 12,
+        "r = -(x ** 2)": 12,
+        "z -= x": 0,
+    }
+    try:
+        for line, times in rows.items():
+            code = compile(line, "line", "exec")
+            theirs = dict(names)
+            ours = {k: tw.array(v) if isinstance(v, numpy.ndarray) else v for k, v in names.items()}
+            asked.clear()
+            for _ in range(6):
+                told = []
+                for scope in (theirs, ours):
+                    with warnings.catch_warnings(record=True) as caught:
+                        warnings.simplefilter("always")
+                        exec(code, scope)
+                    told.append([str(w.message) for w in caught])
+                assert told[0] == told[1]
+            found = "z" if line.startswith("z") else "r"
+            same(ours[found], theirs[found])
+            assert len(asked) == times, line
+        assert any(consumer.at_once._entries)
+        consumer.at_once.forget()
+        assert not any(consumer.at_once._entries)
     finally:
         if not before:
             takeover.slots().remove()

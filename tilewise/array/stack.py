@@ -14,8 +14,9 @@ import sys
 from types import CodeType, FrameType
 from typing import Any
 
-_INNER = 24  # of a frame object: where the interpreter's frame is
-_SLOTS = 72  # of the interpreter's frame: local names, then the stack
+INNER = 24  # of a frame object: where the interpreter's frame is
+AT = 56  # of the interpreter's frame: the address of the instruction that it is at
+_SLOTS = 72  # local names, then the stack
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _RESUMED = 0x20 | 0x80 | 0x200  # generators, coroutines, asynchronous generators: they begin with a value
 _NOTHING_FOLLOWS = frozenset(
@@ -40,10 +41,23 @@ def is_operand(frame: FrameType, value: Any, above: int) -> bool:
     return top is not None and _slot(frame, top - 1 - above) == id(value)
 
 
-def _slot(frame: FrameType, index: int) -> int | None:
-    inner = ctypes.c_void_p.from_address(id(frame) + _INNER).value
+def instruction(frame: FrameType) -> int:
+    """The address of the instruction that a frame is at; 0 where that is not known."""
+    return (_word(_inner(frame) + AT) or 0) if SURE else 0
+
+
+def _inner(frame: FrameType) -> int:
+    inner = _word(id(frame) + INNER)
     assert inner is not None
-    return ctypes.c_void_p.from_address(inner + _SLOTS + _WORD * index).value
+    return inner
+
+
+def _word(address: int) -> int | None:
+    return ctypes.c_void_p.from_address(address).value
+
+
+def _slot(frame: FrameType, index: int) -> int | None:
+    return _word(_inner(frame) + _SLOTS + _WORD * index)
 
 
 def _names(code: CodeType) -> int:
@@ -94,9 +108,21 @@ def _tried() -> bool:
 
     right = (True, True, False)
     try:
-        return probe(_Probe(), 1, 2) == [(1, [kept, ((2,), right)], right)] * 2
+        return probe(_Probe(), 1, 2) == [(1, [kept, ((2,), right)], right)] * 2 and _addressed()
     except (KeyError, ValueError):
         return False
+
+
+def _addressed() -> bool:
+    """Whether a frame has the address of its instruction, in the code."""
+    frame = sys._getframe()
+    first = _before_code(frame)
+    return 0 < first == _before_code(frame) < frame.f_code.__sizeof__()
+
+
+def _before_code(frame: FrameType) -> int:
+    """Bytes of a code object before its instructions, as its frame says."""
+    return (_word(_inner(frame) + AT) or 0) - frame.f_lasti - id(frame.f_code)
 
 
 _known = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11) and _WORD == 8

@@ -40,11 +40,12 @@ METHODS = [
     "delitem",
 ]
 # Numbers: elements below which an operation is done at once, of any dtype and of float64; how many operations on larger
-# arrays of float64 may still be done before a Python function decides about one; lists of memory that is at hand, and
-# how much more of it is kept; how many objects are being let go of inside of one another, and a list of those that
-# wait.
-NUMBERS = ["limit", "limit_float64", "allowance", "free_handles", "free_cells", "room_handles", "room_cells"]
-NUMBERS += ["depth", "later", "scratch"]
+# arrays of float64 may still be done before a Python function decides about one; whether some of these wait for the
+# next one (array/chains/), and a table of instructions where none does; lists of memory that is at hand, and how much
+# more of it is kept; how many objects are being let go of inside of one another, and a list of those that wait.
+NUMBERS = ["limit", "limit_float64", "allowance", "waiting", "at_once", "free_handles", "free_cells", "room_handles"]
+NUMBERS += ["room_cells", "depth", "later", "scratch"]
+AT_ONCE = 512  # instructions that the table has room for, a power of two: each has one place, by its address
 NUMBER_METHODS = [f"{r}{name}" for name in NUMERICAL for r in ("", "r")]  # of numbers; in the table as `number_add`
 STATE = {
     name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS, *(f"number_{name}" for name in NUMBER_METHODS)])
@@ -74,4 +75,6 @@ class Offsets:
     two: int
     handle_references: int  # weak ones to a handle
     cell_references: int
+    frame: int  # of a frame object: where the interpreter's own is; 0: not known
+    instruction: int  # of that: the address of the instruction that it is at
     immortal: bool  # None, False and 0 are not counted

@@ -32,7 +32,6 @@ from tilewise.array.handle import Array, from_buffer, from_node, meta
 from tilewise.array.number import CLASSES
 from tilewise.array.schedule.deferred import Call, Deferred
 from tilewise.array.schedule.loop_flush import PROMOTED
-from tilewise.array.schedule.promote import promotion
 from tilewise.array.stack import is_operand
 from tilewise.backend import NATIVE, chosen
 from tilewise.config import current, name_passes
@@ -148,7 +147,7 @@ def joined(ufunc: np.ufunc, *operands: Any) -> Array | None:
     if chains.seen < LONG:
         chains.seen += 1
         if chains.seen == LONG and _allowed():
-            promotion.ask_always()
+            consumer.at_once.begin()
         return None
     found = _joined(ufunc, operands)
     if found is None:
@@ -182,6 +181,7 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
     frame = sys._getframe(3)
     place = consumer.place_of(frame)
     if letter is None or place.next == consumer.NOTHING:
+        consumer.at_once.enter(frame)
         return None
     text = ""
     arrays: list[ND] = []
@@ -244,6 +244,8 @@ def _joined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Array | None:
         chains.unproved = place
         later = False
     if longer is None or first is None:
+        if not later and not place.stored:
+            consumer.at_once.enter(frame)
         if not later or not _allowed():
             return None
         made = Chain(text, arrays, cells, numbers, shape, dtype, places)

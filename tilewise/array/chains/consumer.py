@@ -7,7 +7,11 @@ This is read from the instructions that follow the operator. It decides only whe
 from __future__ import annotations
 
 import dis
+from collections.abc import MutableSequence
 from types import CodeType, FrameType
+from typing import Protocol
+
+from tilewise.array.stack import instruction
 
 _OPERATORS = frozenset(k for k, (_, sign) in enumerate(getattr(dis, "_nb_ops", ())) if sign in ("+", "-", "*", "/"))
 _IN_PLACE = frozenset(k for k, (_, sign) in enumerate(getattr(dis, "_nb_ops", ())) if sign in ("+=", "-=", "*=", "/="))
@@ -39,6 +43,48 @@ class Place:
         return next((line for start, end, line in self.code.co_lines() if start <= self.at < end), None)
 
 
+class Number(Protocol):
+    """A number in memory."""
+
+    value: int
+
+
+class AtOnce:
+    """Instructions whose results never wait, as machine code looks them up (array/slots/takeover.py).
+
+    There is one entry for each address, which several instructions may share: what is not found is asked here.
+    """
+
+    __slots__ = ("_entries", "_waiting", "begun")
+
+    def __init__(self) -> None:
+        self.begun = False
+        self._waiting: Number | None = None
+        self._entries: MutableSequence[int] = []
+
+    def follow(self, waiting: Number, entries: MutableSequence[int]) -> None:
+        """Keep a number up to date: whether operators wait at all; and a table of instructions where they do not."""
+        self._waiting, self._entries = waiting, entries
+        self.begin(self.begun)
+
+    def begin(self, some: bool = True) -> None:
+        """From now on, some operators wait, or none."""
+        self.begun = some
+        if self._waiting is not None:
+            self._waiting.value = some
+
+    def enter(self, frame: FrameType) -> None:
+        """What a frame is at is done at once."""
+        if self._entries:
+            at = instruction(frame)
+            self._entries[at // 2 % len(self._entries)] = at
+
+    def forget(self) -> None:
+        """The addresses may be those of other instructions soon."""
+        self._entries[:] = [0] * len(self._entries)
+
+
+at_once = AtOnce()
 NOBODY, NOTHING = -1, -2  # nobody: something else than an operator or a slice that is written to
 _places: dict[tuple[int, int], Place] = {}
 
@@ -50,6 +96,7 @@ def place_of(frame: FrameType) -> Place:
     if found is None:
         if len(_places) >= MOST_PLACES:
             _places.clear()
+            at_once.forget()
         found = _places[id(code), at] = Place(code, at, *_looked_up(code, at))
     return found
 

@@ -40,14 +40,13 @@ class Allowance(Protocol):
 class Promotion:
     """What was done at once since the last evaluation, and where recording begins."""
 
-    __slots__ = ("_all", "_allowance", "count", "refused", "start", "starts")
+    __slots__ = ("_allowance", "count", "refused", "start", "starts")
 
     def __init__(self) -> None:
         self.count = 0  # operators, done or recorded
         self.start: Place | None = None  # of what is recorded now
         self.starts: set[Place] = set()  # where recording begins
         self.refused = 0
-        self._all = False
         self._allowance: Allowance | None = None
 
     def follow(self, allowance: Allowance) -> None:
@@ -55,14 +54,9 @@ class Promotion:
         self._allowance = allowance
         self._allow()
 
-    def ask_always(self) -> None:
-        """Let all operations be asked about from now on: some wait for others (array/chains/)."""
-        self._all = True
-        self._allow()
-
     def _allow(self) -> None:
         if self._allowance is not None:
-            quiet = self.start is None and not self.starts and not self._all
+            quiet = self.start is None and not self.starts
             self._allowance.value = (FOREVER if self.refused >= TRIES else LONG - 1) if quiet else 0
 
     def asleep(self) -> bool:

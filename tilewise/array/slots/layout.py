@@ -20,6 +20,7 @@ from tilewise.array.cell import Cell
 from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
+from tilewise.array.stack import AT, INNER, SURE
 from tilewise.backend.handles import Offsets
 
 _OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator points to, behind type, name and full name
@@ -61,7 +62,10 @@ def found() -> Offsets | None:
     immortal = sys.version_info >= (3, 12)
     new = new_array()
     calls = _slot(ElementwiseCall, "_one"), _slot(ElementwiseCall, "_two")
-    at = Offsets(handle, cell, NDIM, _DIMS, DTYPE, _FLAGS, _NUMBER, items, LENGTH, new, *calls, *weak, immortal)
+    frame = (INNER, AT) if SURE else (0, 0)
+    at = Offsets(
+        handle, cell, NDIM, _DIMS, DTYPE, _FLAGS, _NUMBER, items, LENGTH, new, *calls, *weak, *frame, immortal
+    )
     return at if new and _checked(at) else None
 
 

@@ -18,12 +18,13 @@ import numpy as np
 
 from tilewise.array import indexing, operators, setitem
 from tilewise.array.cell import Cell
+from tilewise.array.chains.consumer import at_once
 from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
-from tilewise.array.schedule.promote import promotion
+from tilewise.array.schedule.promote import LEAST_BYTES, promotion
 from tilewise.backend import NATIVE, chosen, named
-from tilewise.backend.handles import BINARY, COMPARE, METHODS, NUMBER_METHODS, SCRATCH, STATE, WORDS
+from tilewise.backend.handles import AT_ONCE, BINARY, COMPARE, METHODS, NUMBER_METHODS, SCRATCH, STATE, WORDS
 from tilewise.config import LEAST, current, name_passes
 from tilewise.later import later
 
@@ -35,6 +36,7 @@ else:
 SWITCH = "operators"  # as a name of `without`: Python's functions stay
 name_passes(SWITCH)
 OPERATIONS = 4096  # before the code is fetched: some milliseconds of work
+MIDDLING = 16  # operations that one on middling arrays counts for: Python's code is out of the caches by the next
 KEPT = 256  # handles and cells that stay at hand, of 72 and 88 bytes
 MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest numbers, from where more is to be decided
 WIDEST = 32  # bytes of a number
@@ -49,6 +51,7 @@ class Slots:
     def __init__(self) -> None:
         self._state = (ctypes.c_uint64 * WORDS)()
         self._scratch = (ctypes.c_double * SCRATCH)()
+        self._at_once = (ctypes.c_uint64 * AT_ONCE)()
         self._python = dict(_own)
         self._put: dict[tuple[type, str], Any] = {}  # descriptors that are Array's now, and those of numbers
         self._addresses: dict[str, int] | None = None
@@ -79,6 +82,7 @@ class Slots:
         for name, value in self._held.items():
             self._state[STATE[name]] = id(value)
         self._state[STATE["scratch"]] = ctypes.addressof(self._scratch)
+        self._state[STATE["at_once"]] = ctypes.addressof(self._at_once)
         self._state[STATE["room_handles"]] = self._state[STATE["room_cells"]] = KEPT
 
     def install(self) -> bool:
@@ -109,10 +113,14 @@ class Slots:
                 self._put = made
                 for (cls, method), descriptor in made.items():
                     setattr(cls, method, descriptor)
-                allowance = ctypes.addressof(self._state) + 8 * STATE["allowance"]
-                promotion.follow(ctypes.c_int64.from_address(allowance))
+                promotion.follow(self._number("allowance"))
+                at_once.follow(self._number("waiting"), self._at_once)
                 self.installed = True
         return self.installed
+
+    def _number(self, name: str) -> ctypes.c_int64:
+        """A number of the table."""
+        return ctypes.c_int64.from_address(ctypes.addressof(self._state) + 8 * STATE[name])
 
     def remove(self) -> None:
         """Python's functions again."""
@@ -197,16 +205,16 @@ def start_counting() -> None:
     left = OPERATIONS
     begun = False
 
-    def count() -> None:
+    def count(done: int = 1) -> None:
         nonlocal left, begun
-        left -= 1
+        left -= done
         if left <= 0 and not begun:
             begun = True
             stop_counting()
             _begin()
 
     def boxed(nd: Any) -> Array:
-        count()
+        count(MIDDLING if nd.nbytes >= LEAST_BYTES else 1)
         return from_buffer(nd)
 
     def getitem(self: Array, key: Any) -> Any:

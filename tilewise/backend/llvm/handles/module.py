@@ -67,18 +67,24 @@ sized:
 large:"""
 
 
-# Of what is larger, it is decided elsewhere when to record (schedule/promote.py), and whose memory is overwritten
-# (array/reuse.py): of operands that have names, nobody's.
+# Of what is larger, it is decided elsewhere when to record (schedule/promote.py), what waits for the next operator
+# (array/chains/), and whose memory is overwritten (array/reuse.py): of operands that have names, nobody's.
 _ASK = """  %may = call i1 @allowed()
   br i1 %may, label %go, label %slow
 go:"""
-_ASK_IF_NAMED = f"""  %named = call i1 @named(ptr %a, ptr %b)
-  br i1 %named, label %ask, label %slow
+_ASK_IF_NAMED = f"""  %staysa = call i1 @stays(ptr %a, ptr %xa, i1 %left)
+  %staysb = call i1 @stays(ptr %b, ptr %xb, i1 %right)
+  %stays = and i1 %staysa, %staysb
+  br i1 %stays, label %wait, label %slow
+wait:
+  %alone = call i1 @nothing_waits()
+  br i1 %alone, label %ask, label %slow
 ask:
 {_ASK}"""
 _GO = """  br label %go
 go:"""
 REUSING = ("add", "sub", "mul", "truediv")
+WAITING = (*REUSING, "neg")  # operators that may wait for the next one
 
 # Another thread may give a handle another ndarray in the meantime. (CPython takes null for nothing to count.)
 _HOLD = """  %fresha = call ptr @fresh(ptr %a, i1 %makea)
@@ -205,8 +211,12 @@ define internal ptr @slot_{name}(ptr %a) #0 {{
   %ndarray = {load("ndarray")}
 {known("a", "sized")}
 sized:
-  %few = call i1 @small(ptr %na, ptr %na)
-  br i1 %few, label %go, label %slow
+  %room = call i32 @room(ptr %na, ptr %na)
+  switch i32 %room, label %slow [ i32 1, label %go
+                                  i32 2, label %large ]
+large:
+  %alone = {"call i1 @nothing_waits()" if name in WAITING else "icmp eq i32 %room, 2"}
+  br i1 %alone, label %go, label %slow
 go:
   %q = call ptr @quick_{name}(ptr %na, ptr null, ptr null, ptr %unused)
   %notq = icmp eq ptr %q, null
@@ -245,13 +255,6 @@ second:
   %notb = icmp eq ptr %nb, null
   br i1 %notb, label %slow, label %sized
 sized:
-  %room = call i32 @room(ptr %na, ptr %na)
-  switch i32 %room, label %slow [ i32 1, label %go
-                                  i32 2, label %large ]
-large:
-  %named = call i1 @named(ptr %a, ptr %a)
-  br i1 %named, label %go, label %slow
-go:
   %float64 = {load("float64")}
   %typed = icmp eq ptr %tb, %float64
   %told = call i1 @number_at(ptr %b, ptr %tb, ptr %exponent)
@@ -259,6 +262,18 @@ go:
   %two = fcmp oeq double %e, 2.0
   %toldtwo = and i1 %told, %two
   %square = select i1 %typed, i1 false, i1 %toldtwo
+  %room = call i32 @room(ptr %na, ptr %na)
+  switch i32 %room, label %slow [ i32 1, label %go
+                                  i32 2, label %large ]
+large:
+  br i1 %square, label %larger, label %go
+larger:
+  %stays = call i1 @stays(ptr %a, ptr %na, i1 true)
+  br i1 %stays, label %named, label %slow
+named:
+  %alone = call i1 @nothing_waits()
+  br i1 %alone, label %go, label %slow
+go:
   br i1 %square, label %quick, label %otherwise
 quick:
   %q = call ptr @quick_mul(ptr %na, ptr %na, ptr null, ptr null)

@@ -5,10 +5,23 @@ They use CPython's public functions, and `@state`, a table of addresses (`STATE`
 
 from __future__ import annotations
 
-from tilewise.backend.handles import BINARY, UNARY, WORDS, Offsets
+from tilewise.backend.handles import AT_ONCE, BINARY, UNARY, WORDS, Offsets
 from tilewise.backend.llvm.handles.memory import memory
-from tilewise.backend.llvm.handles.words import CARRAY, MOST, NUMERIC, VALUE, get, load, number, one_of, place, type_of
+from tilewise.backend.llvm.handles.words import (
+    CARRAY,
+    MOST,
+    NUMERIC,
+    OWNED,
+    VALUE,
+    get,
+    load,
+    number,
+    one_of,
+    place,
+    type_of,
+)
 
+REUSED = 32768  # elements of float64 from which NumPy writes results over operands that have no names
 HEAD = f"""@state = external global [{WORDS} x ptr]
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare void @PyObject_GC_Track(ptr)
@@ -22,6 +35,7 @@ declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyObject_GetItem(ptr, ptr)
 declare i32 @PyObject_SetItem(ptr, ptr, ptr)
 declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyEval_GetFrame()
 declare ptr @PyObject_RichCompare(ptr, ptr, i32)
 declare ptr @PyNumber_Power(ptr, ptr, ptr)
 declare ptr @PyNumber_MatrixMultiply(ptr, ptr)
@@ -38,6 +52,34 @@ def declared() -> list[str]:
 
 def _set(of: str, offset: int, value: str) -> str:
     return f"  %{of}.{offset} = getelementptr i8, ptr %{of}, i64 {offset}\n  store ptr %{value}, ptr %{of}.{offset}"
+
+
+def _nothing_waits(at: Offsets) -> str:
+    """Whether operators on larger arrays wait for nothing, at all or at the instruction where Python is."""
+    look = f"""
+  %frame = call ptr @PyEval_GetFrame()
+  %noframe = icmp eq ptr %frame, null
+  br i1 %noframe, label %no, label %found
+found:
+{get("inner", "frame", at.frame)}
+{get("instruction", "inner", at.instruction, "i64")}
+  %units = lshr i64 %instruction, 1
+  %index = and i64 %units, {AT_ONCE - 1}
+  %table = load ptr, ptr {place("at_once")}
+  %entry.at = getelementptr i64, ptr %table, i64 %index
+  %entry = load i64, ptr %entry.at
+  %same = icmp eq i64 %entry, %instruction
+  ret i1 %same"""
+    return f"""define internal i1 @nothing_waits() #1 {{
+  %waiting = {number("waiting")}
+  %none = icmp eq i64 %waiting, 0
+  br i1 %none, label %yes, label %look
+look:{look if at.frame else " br label %no"}
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}"""
 
 
 def helpers(at: Offsets) -> list[str]:
@@ -243,14 +285,24 @@ yes:
 no:
   ret i1 false
 }}
-define internal i1 @named(ptr %a, ptr %b) #1 {{
-  %ca = load i32, ptr %a
-  %cb = load i32, ptr %b
-  %na = icmp ugt i32 %ca, 1
-  %nb = icmp ugt i32 %cb, 1
-  %both = and i1 %na, %nb
-  ret i1 %both
+define internal i1 @stays(ptr %x, ptr %nd, i1 %array) #1 {{
+  br i1 %array, label %look, label %yes
+look:
+  %references = load i32, ptr %x
+  %named = icmp ugt i32 %references, 1
+  br i1 %named, label %yes, label %measure
+measure:
+  %size = call i64 @size(ptr %nd)
+  %few = icmp ult i64 %size, {REUSED}
+{get("flags", "nd", at.flags, "i32")}
+  %own = and i32 %flags, {OWNED}
+  %shown = icmp eq i32 %own, 0
+  %either = or i1 %few, %shown
+  ret i1 %either
+yes:
+  ret i1 true
 }}
+{_nothing_waits(at)}
 define internal i1 @vectors(ptr %a, ptr %b) #1 {{
 {get("m", "a", at.ndim, "i32")}
 {get("n", "b", at.ndim, "i32")}

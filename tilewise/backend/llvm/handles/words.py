@@ -8,6 +8,7 @@ TYPE = 8  # bytes before an object's type: its count of references
 VALUE = 16  # bytes before the value of a number
 NUMERIC = 0xE1FFFF  # NumPy's numbers of dtypes, as bits: all before `object`, dates, durations and float16
 MOST = 1 << 62  # elements, where a product has no room in 64 bits
+OWNED = 0x4  # a flag of NumPy: the memory is the array's own, and not what it is a view of
 CARRAY = 0x501  # flags of NumPy: in one piece, aligned, writable
 
 
