@@ -435,9 +435,10 @@ def test_what_never_waits_is_machine_code(monkeypatch: pytest.MonkeyPatch) -> No
             found = "z" if line.startswith("z") else "r"
             same(ours[found], theirs[found])
             assert len(asked) == times, line
-        assert any(consumer.at_once._entries)
+        entries = consumer.at_once._entries
+        assert entries is not None and any(entries)
         consumer.at_once.forget()
-        assert not any(consumer.at_once._entries)
+        assert not any(entries)
     finally:
         if not before:
             takeover.slots().remove()

@@ -177,10 +177,37 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         r = MISSED
     if r is MISSED:
         r = func(*plain, **kwargs)  # its own complaint
+    return _wrapped(r, arrays)
+
+
+def one_at_hand(func: Any, bare: Any, x: Array) -> Any:
+    """The same for one Array and nothing else: most calls of most programs."""
+    cell = x._cell
+    if cell.node is not None or x._gen != cell.gen or x._fixed:
+        return MISSED
+    nd: Any = x._nd
+    if nd.nbytes >= LEAST.eager_bytes:
+        return MISSED
+    way = QUICK.get(func, bare)
+    try:
+        r = way(nd)
+    except Exception:
+        if way is func:
+            raise
+        r = MISSED
+    if r is MISSED:
+        r = func(nd)  # its own complaint
+    if type(r) is _NDARRAY:
+        return from_buffer(r) if r.base is None and r is not nd else _wrapped(r, [x])
+    return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r, (x,))
+
+
+def _wrapped(r: Any, arrays: list[Array]) -> Any:
+    """Arrays for what NumPy gave for these."""
     if type(r) is _NDARRAY:
         memory = r if r.base is None else r.base
         for x in arrays:
-            nd = x._nd
+            nd: Any = x._nd
             if nd is memory or nd.base is memory:
                 break
         else:
@@ -398,7 +425,10 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
         direct = DIRECT.get(func)
 
         def function(*args: Any, **kwargs: Any) -> Any:
-            found = at_hand(func, bare, args, kwargs) if len(args) <= most else MISSED
+            if len(args) == 1 <= most and not kwargs and type(args[0]) is Array:
+                found = one_at_hand(func, bare, args[0])
+            else:
+                found = at_hand(func, bare, args, kwargs) if len(args) <= most else MISSED
             try:
                 if found is MISSED and direct is not None:
                     found = direct(*args, **kwargs)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from tilewise.api.dispatch import attempt, implements, into
+from tilewise.api.dispatch import NAMED, QUICK, attempt, implements, into
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import strict_errors
+from tilewise.array.arithmetic import EXTREMES, strict_errors
 from tilewise.array.fallback import announce_whole
 from tilewise.array.handle import Array, node_of
 from tilewise.array.interop import empty_slices
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
+from tilewise.array.slots.functions import FUNCTIONS
 from tilewise.ir.node import Length, Node
 from tilewise.ir.reductions import every, splits
 from tilewise.ops import reduce as ops
@@ -412,6 +413,22 @@ def trace_of_matrices(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return trace(x, offset, -2, -1, dtype)
 
 
+def _by_name(f: np.ufunc) -> Any:
+    """A sum or an extreme of an ndarray, with options by their names: what NumPy's function ends in."""
+    reduce = f.reduce
+
+    def quick(a: Any, axis: Any = None, **options: Any) -> Any:
+        if "dtype" in options and f in EXTREMES:
+            raise TypeError  # np.max takes none, and says so
+        return reduce(a, axis, **options)
+
+    return quick
+
+
+for _function, _ufunc in ((np.sum, np.add), (np.prod, np.multiply), (np.max, np.maximum), (np.min, np.minimum)):
+    NAMED[_function] = _by_name(_ufunc)
+
+
 def _arg(name: str) -> Any:
     def recorder(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         node = node_for(a)
@@ -443,5 +460,13 @@ def _scan(f: np.ufunc) -> Any:
     return recorder
 
 
+def _running(a: Any, *more: Any) -> Any:
+    """Running sums of an ndarray: of vectors as machine code, if there is some by now."""
+    code = FUNCTIONS.get("cumsum")
+    found = NotImplemented if more or code is None else code(a)
+    return a.cumsum(*more) if found is NotImplemented else found
+
+
+QUICK[np.cumsum] = _running
 implements(np.cumsum)(_scan(np.add))
 implements(np.cumprod)(_scan(np.multiply))

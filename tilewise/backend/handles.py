@@ -54,6 +54,8 @@ WORDS = len(STATE)
 FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "matmul", "getitem", "setitem"]
 FUNCTIONS += ["free_handle", "free_cell"]  # what CPython calls when nobody refers to one any more
 FUNCTIONS += [*(f"number_{name}" for name in NUMERICAL), "ufunc_call"]
+OF_NDARRAYS = ["cumsum"]  # functions of one ndarray: a new one, or NotImplemented
+FUNCTIONS += OF_NDARRAYS
 SCRATCH = 1024  # elements of float64 that the table has memory for: what is computed before it is written in place
 
 

@@ -110,6 +110,15 @@ def _solve_small(a: Any, *more: Any) -> Any:
     return np.linalg.solve(a, *more)
 
 
+def _norm_small(x: Any, *more: Any) -> Any:
+    """The root of the sum of squares, as np.linalg.norm adds them."""
+    if more or x.dtype is not FLOAT or not x.flags.c_contiguous:
+        return np.linalg.norm(x, *more)
+    line = x if x.ndim == 1 else x.ravel()
+    return np.float64(math.sqrt(line.dot(line)))
+
+
+QUICK[np.linalg.norm] = _norm_small
 if hasattr(_umath_linalg, "solve1"):
     QUICK[np.linalg.solve] = _solve_small
 

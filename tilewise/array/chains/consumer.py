@@ -6,8 +6,8 @@ This is read from the instructions that follow the operator. It decides only whe
 
 from __future__ import annotations
 
+import ctypes
 import dis
-from collections.abc import MutableSequence
 from types import CodeType, FrameType
 from typing import Protocol
 
@@ -60,9 +60,9 @@ class AtOnce:
     def __init__(self) -> None:
         self.begun = False
         self._waiting: Number | None = None
-        self._entries: MutableSequence[int] = []
+        self._entries: ctypes.Array[ctypes.c_uint64] | None = None
 
-    def follow(self, waiting: Number, entries: MutableSequence[int]) -> None:
+    def follow(self, waiting: Number, entries: ctypes.Array[ctypes.c_uint64]) -> None:
         """Keep a number up to date: whether operators wait at all; and a table of instructions where they do not."""
         self._waiting, self._entries = waiting, entries
         self.begin(self.begun)
@@ -75,13 +75,14 @@ class AtOnce:
 
     def enter(self, frame: FrameType) -> None:
         """What a frame is at is done at once."""
-        if self._entries:
+        if self._entries is not None:
             at = instruction(frame)
             self._entries[at // 2 % len(self._entries)] = at
 
     def forget(self) -> None:
         """The addresses may be those of other instructions soon."""
-        self._entries[:] = [0] * len(self._entries)
+        if self._entries is not None:
+            ctypes.memset(self._entries, 0, ctypes.sizeof(self._entries))
 
 
 at_once = AtOnce()

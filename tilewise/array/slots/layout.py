@@ -63,9 +63,7 @@ def found() -> Offsets | None:
     new = new_array()
     calls = _slot(ElementwiseCall, "_one"), _slot(ElementwiseCall, "_two")
     frame = (INNER, AT) if SURE else (0, 0)
-    at = Offsets(
-        handle, cell, NDIM, _DIMS, DTYPE, _FLAGS, _NUMBER, items, LENGTH, new, *calls, *weak, *frame, immortal
-    )
+    at = Offsets(handle, cell, NDIM, _DIMS, DTYPE, _FLAGS, _NUMBER, items, LENGTH, new, *calls, *weak, *frame, immortal)
     return at if new and _checked(at) else None
 
 

@@ -23,8 +23,19 @@ from tilewise.array.elementwise_call import ElementwiseCall
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
 from tilewise.array.schedule.promote import LEAST_BYTES, promotion
+from tilewise.array.slots.functions import FUNCTIONS
 from tilewise.backend import NATIVE, chosen, named
-from tilewise.backend.handles import AT_ONCE, BINARY, COMPARE, METHODS, NUMBER_METHODS, SCRATCH, STATE, WORDS
+from tilewise.backend.handles import (
+    AT_ONCE,
+    BINARY,
+    COMPARE,
+    METHODS,
+    NUMBER_METHODS,
+    OF_NDARRAYS,
+    SCRATCH,
+    STATE,
+    WORDS,
+)
 from tilewise.config import LEAST, current, name_passes
 from tilewise.later import later
 
@@ -115,6 +126,10 @@ class Slots:
                     setattr(cls, method, descriptor)
                 promotion.follow(self._number("allowance"))
                 at_once.follow(self._number("waiting"), self._at_once)
+                base = layout.operator_base("__neg__")  # how one operand is passed
+                if base is not None:
+                    for name in OF_NDARRAYS:
+                        FUNCTIONS[name] = _new_descriptor()(np.ndarray, base, self._addresses[name])
                 self.installed = True
         return self.installed
 
@@ -125,6 +140,7 @@ class Slots:
     def remove(self) -> None:
         """Python's functions again."""
         self.installed = False
+        FUNCTIONS.clear()
         for name, function in self._python.items():
             cls, method = _place(name)
             if (descriptor := self._put.get((cls, method))) is not None and cls.__dict__.get(method) is descriptor:

@@ -14,13 +14,15 @@ from tilewise.backend.llvm.handles.keys import getitem, setitem
 from tilewise.backend.llvm.handles.loops import QUICK, loops
 from tilewise.backend.llvm.handles.numbers import numbers
 from tilewise.backend.llvm.handles.parts import HEAD, declared, helpers
+from tilewise.backend.llvm.handles.running import running
 from tilewise.backend.llvm.handles.words import VALUE, get, give, known, load, type_of
 
 
 def module(at: Offsets) -> str:
     """The whole module. Its entry writes the addresses of FUNCTIONS to a table."""
     called = call(at, _OPERANDS, _HOLD, _LET_GO, _FINISH)
-    return "\n".join([HEAD, *declared(), *helpers(at), *loops(at), *numbers(), *_functions(), called, _entry()])
+    found = [HEAD, *declared(), *helpers(at), *loops(at), *numbers(), *_functions(), called, running(), _entry()]
+    return "\n".join(found)
 
 
 # What NumPy gave goes into a handle; what is no ndarray (a number, NotImplemented) is left to the Python function.
