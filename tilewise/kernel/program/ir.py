@@ -150,6 +150,7 @@ class For:
     parallel: bool = False  # iterations may run at the same time, if their subscripts are in range
     kept: bool = False  # numbers that it sets are read later
     restarts: bool = False  # may be run again from its start, whatever iterations were run: nobody sees what it wrote
+    sums: tuple[str, ...] = ()  # integers that it adds to, of which threads have a part each
     proved: Block = ()  # does the same in another order: for where all subscripts are in range
 
 

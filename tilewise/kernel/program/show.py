@@ -79,6 +79,7 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
             + " parallel" * s.parallel
             + " kept" * s.kept
             + " restarts" * s.restarts
+            + "".join(f" adding to {n}" for n in s.sums)
         )
         yield f"{indent}for {s.name} in range({span}):{how}  # line {s.line}"
         yield from _block(s.body, deeper)

@@ -4,12 +4,13 @@ A loop is marked if no iteration touches an element that another one writes (acc
 to the next, and nothing in it can fail but subscripts, which backends prove to be in range before they make use of it.
 
 Others that can fail (divisions, subscripts that are computed) are marked if they can be run again (restarts.py): where
-an iteration fails, the loop is run again from its start, in order.
+an iteration fails, the loop is run again from its start, in order. These may add integers up, too (sums.py).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from tilewise.kernel.program.optimise import accesses
 from tilewise.kernel.program.optimise.liveness import live_after
 from tilewise.kernel.program.optimise.restarts import restarts
 from tilewise.kernel.program.optimise.small_arrays import on_stack, own_memory
+from tilewise.kernel.program.optimise.sums import added, in_parts
 from tilewise.kernel.program.walk import (
     BLOCKS,
     arrays_set,
@@ -42,9 +44,13 @@ def _marked(program: ir.Program, block: ir.Block, depth: int, live: dict[int, fr
     for s in block:
         if isinstance(s, ir.For) and not s.rare and not s.proved and _worth(s, depth):
             again = restarts(program, s)
-            later = names_set((s,)) & live.get(id(s), frozenset())
-            if independent(program, s, again) and later <= (_private(s) or frozenset()):  # the last one sets them all
-                out.append(replace(s, parallel=True, kept=bool(later), restarts=again))
+            sums = added(program, s) if again and depth <= _deepest(s) else ()
+            later = (names_set((s,)) & live.get(id(s), frozenset())).difference(sums)
+            own = _private(s, sums) or frozenset()  # the last one sets them all
+            if independent(program, s, again, sums) and later <= own:
+                out.append(
+                    replace(s, parallel=True, kept=bool(later), restarts=again, sums=sums, body=in_parts(s.body, sums))
+                )
                 continue
         names = BLOCKS.get(type(s), ())
         deeper = depth + isinstance(s, ir.For | ir.Loop)
@@ -56,7 +62,14 @@ def _marked(program: ir.Program, block: ir.Block, depth: int, live: dict[int, fr
 def _worth(s: ir.For, depth: int) -> bool:
     loops = any(isinstance(x, ir.For | ir.Loop) for x in statements(s.body))
     stores = any(isinstance(x, ir.Store) for x in statements(s.body))
-    return stores and (loops or depth <= SHALLOW) and isinstance(s.step, ir.Const) and _work(s) >= LEAST_WORK
+    shallow = loops or depth <= SHALLOW
+    makes = stores or depth <= _deepest(s)
+    return makes and shallow and isinstance(s.step, ir.Const) and _work(s) >= LEAST_WORK
+
+
+def _deepest(s: ir.For) -> int:
+    """How many loops may be around one that adds integers up: those inside of others are mostly short."""
+    return int(any(isinstance(x, ir.For | ir.Loop) for x in statements(s.body)))
 
 
 def _work(s: ir.Stmt) -> float:
@@ -70,9 +83,9 @@ def _work(s: ir.Stmt) -> float:
     return inside
 
 
-def independent(program: ir.Program, s: ir.For, may_fail: bool = False) -> bool:
-    """Whether the iterations of a loop do not need each other; `may_fail`: they may raise errors."""
-    if not _sound(program, s, may_fail) or _private(s) is None:
+def independent(program: ir.Program, s: ir.For, may_fail: bool = False, sums: Collection[str] = ()) -> bool:
+    """Whether the iterations of a loop do not need each other, but for sums; `may_fail`: they may raise errors."""
+    if not _sound(program, s, may_fail) or _private(s, sums) is None:
         return False
     own = own_memory(program, s)
     return own is not None and (s.independent or accesses.independent(program, s, own))
@@ -97,9 +110,9 @@ def _sound(program: ir.Program, loop: ir.For, may_fail: bool) -> bool:
     return loop.name not in names_set(loop.body)
 
 
-def _private(loop: ir.For) -> frozenset[str] | None:
-    """What every iteration sets, if none reads what an earlier one has set; else None."""
-    names, arrays = names_set(loop.body), arrays_set(loop.body)
+def _private(loop: ir.For, sums: Collection[str] = ()) -> frozenset[str] | None:
+    """What every iteration sets, if none reads what an earlier one has set (other than `sums`); else None."""
+    names, arrays = names_set(loop.body).difference(sums), arrays_set(loop.body)
     left: dict[str, list[frozenset[str]]] = {}  # by labels: what is set where they are left
     good = True
 

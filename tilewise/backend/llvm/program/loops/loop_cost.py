@@ -73,8 +73,7 @@ def _of_block(em: Emitter, block: Block, changed: set[str], known: set[str]) -> 
 def vectors(s: For) -> bool:
     """Whether a loop surely becomes one over vectors: it computes elements of rows, by simple operations."""
     sets = names_set(s.body)
-    known: set[str] = set()
-    stores = False
+    known, stores = set(s.sums), bool(s.sums)
     for x in s.body:
         if not isinstance(x, Set | Store) or (names_read(x) & sets) - known:
             return False

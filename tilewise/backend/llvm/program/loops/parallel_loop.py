@@ -69,6 +69,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     fn.helpers["share"] = _SHARE
     run = f"call void @share({team.text}, ptr {code}, ptr {block})"
     failed = _rounds(em, block, start, step, most, cost, run, failed=alone if s.restarts else None)
+    for at, name in enumerate(s.sums, FIRST):
+        em.put(em.names[name], em.word(_word(fn, block, at)))
     last = start + most * step
     went = fn.block
     em.jump(alone if kept else after)
@@ -148,6 +150,16 @@ def fail(em: Emitter) -> None:
     em.jump(em.exit)
 
 
+def _add_part(em: Emitter, place: str, part: Val) -> None:
+    """Add a thread's part of a sum to what others have added; the loop fails if that overflows."""
+    fn = em.fn
+    fn.helpers["add_part"] = _ADD_PART
+    fn.declares.add("declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)")
+    over = Val(fn, fn.let(f"call i1 @add_part(ptr {place}, {part.text})"), "i1", 1).convert("zext", "i64")
+    failed = _word(fn, "%block", FAILED)
+    fn.do(f"atomicrmw or ptr {failed}, {over.text} monotonic, align 8")
+
+
 def _team(em: Emitter) -> Val:
     """Where helpers are, or NONE; asked for once in a call."""
     fn = em.fn
@@ -189,7 +201,7 @@ def _given(em: Emitter, s: For) -> tuple[list[str], list[str]]:
 
 def _size(em: Emitter, s: For) -> int:
     names, arrays = _given(em, s)
-    return FIRST + 2 * len(names) + sum(layout.array_words(em.p.arrays[a].rank) for a in arrays)
+    return FIRST + len(s.sums) + 2 * len(names) + sum(layout.array_words(em.p.arrays[a].rank) for a in arrays)
 
 
 def _ranged(em: Emitter, block: str, start: Val, count: Val, chunks: Val) -> None:
@@ -201,8 +213,10 @@ def _ranged(em: Emitter, block: str, start: Val, count: Val, chunks: Val) -> Non
 
 def _filled(em: Emitter, s: For, block: str) -> None:
     """Write down what the loop takes from outside."""
-    fn, at = em.fn, FIRST
+    fn, at = em.fn, FIRST + len(s.sums)
     em.put(_word(fn, block, FAILED), em.number(0))
+    for k, name in enumerate(s.sums, FIRST):
+        em.put(_word(fn, block, k), em.word(em.names[name]))
     names, arrays = _given(em, s)
     for n in names:
         ty = vtype(scalar.IR_TYPE[em.p.names[n]], 1)
@@ -257,6 +271,8 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
         em.iterations(s, start, *ends)
         em.jump(more)
         fn.label(over)
+        for at, n in enumerate(s.sums, FIRST):
+            _add_part(em, _word(fn, "%block", at), em.word(em.names[n]))
         if em.reruns:
             touched, end = fn.fresh("touched"), fn.fresh("end")
             fn.do(f"br i1 {em.word(em.written).cmp('ne', 0).name}, label %{touched}, label %{end}")
@@ -300,8 +316,10 @@ def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
 
 
 def _taken(em: Emitter, s: For) -> None:
-    """Read what the loop needs."""
-    fn, at = em.fn, FIRST
+    """Read what the loop needs; sums begin at zero in each thread."""
+    fn, at = em.fn, FIRST + len(s.sums)
+    for name in s.sums:
+        em.put(em.names[name], em.number(0))
     names, arrays = _given(em, s)
     for n in names:
         ty = vtype(scalar.IR_TYPE[em.p.names[n]], 1)
@@ -315,6 +333,24 @@ def _taken(em: Emitter, s: For) -> None:
         for k, place in _fields(s, slots):
             em.put(place, em.word(_word(fn, "%block", at + k)))
         at += layout.array_words(em.p.arrays[a].rank)
+
+
+_ADD_PART = """define internal i1 @add_part(ptr %place, i64 %part) noinline {
+entry:
+  %first = load atomic i64, ptr %place monotonic, align 8
+  br label %again
+again:
+  %seen = phi i64 [ %first, %entry ], [ %now, %again ]
+  %both = call { i64, i1 } @llvm.sadd.with.overflow.i64(i64 %seen, i64 %part)
+  %sum = extractvalue { i64, i1 } %both, 0
+  %over = extractvalue { i64, i1 } %both, 1
+  %pair = cmpxchg ptr %place, i64 %seen, i64 %sum monotonic monotonic
+  %now = extractvalue { i64, i1 } %pair, 0
+  %stored = extractvalue { i64, i1 } %pair, 1
+  br i1 %stored, label %done, label %again
+done:
+  ret i1 %over
+}"""
 
 
 _SHARE = f"""define internal void @share(i64 %team, ptr %code, ptr %block) noinline {{
