@@ -422,10 +422,13 @@ def learned(st: State | None, e: ir.Expr) -> State | None:
 
 def in_range(st: State, array: str, axis: int, i: ir.Expr) -> bool:
     """Whether a subscript is known to be that of an element, counted from the start."""
-    if i.dtype != ir.INT or interval(i, st)[0] < 0:
-        return False
-    room = ir.Op("subtract", ir.INT, (ir.Dim(array, axis), i), exact=True)
-    return interval(room, st)[0] > 0
+    return i.dtype == ir.INT and below(st, i, ir.Dim(array, axis))
+
+
+def below(st: State, i: ir.Expr, n: ir.Expr) -> bool:
+    """Whether an integer is known to be in 0, ..., n - 1."""
+    room = ir.Op("subtract", ir.INT, (n, i), exact=True)
+    return interval(i, st)[0] >= 0 and interval(room, st)[0] > 0
 
 
 def equal_to(st: State, key: Key, ends: Interval, form: tuple[dict[Key, int], int] | None) -> State:

@@ -85,14 +85,14 @@ def _work(s: ir.Stmt) -> float:
 
 def independent(program: ir.Program, s: ir.For, may_fail: bool = False, sums: Collection[str] = ()) -> bool:
     """Whether the iterations of a loop do not need each other, but for sums; `may_fail`: they may raise errors."""
-    if not _sound(program, s, may_fail) or _private(s, sums) is None:
-        return False
     own = own_memory(program, s)
-    return own is not None and (s.independent or accesses.independent(program, s, own))
+    if own is None or not _sound(program, s, own, may_fail) or _private(s, sums) is None:
+        return False
+    return s.independent or accesses.independent(program, s, own)
 
 
-def _sound(program: ir.Program, loop: ir.For, may_fail: bool) -> bool:
-    """Whether a body only computes: it does not end early, fail, or hold memory."""
+def _sound(program: ir.Program, loop: ir.For, own: frozenset[str], may_fail: bool) -> bool:
+    """Whether a body only computes: it does not end early, fail, or hold memory other than its own."""
     labels = {s.label for s in statements(loop.body) if isinstance(s, ir.Named)}
     for s in statements(loop.body):
         if isinstance(s, ir.Return | ir.Product | ir.HostCall | ir.Invoke):
@@ -104,7 +104,9 @@ def _sound(program: ir.Program, loop: ir.For, may_fail: bool) -> bool:
         if isinstance(s, ir.Leave) and s.label not in labels:
             return False
         if isinstance(s, ir.View) and (not s.array.startswith("$") or s.array.startswith("$a")):
-            return False
+            roots = program.arrays[s.array].roots
+            if not roots or not roots <= own:
+                return False
         if not may_fail and any(isinstance(e, ir.Op) and e.fault >= 0 for e in expressions(s)):
             return False
     return loop.name not in names_set(loop.body)

@@ -19,6 +19,7 @@ from tilewise.kernel.program.optimise.intervals import (
     LENGTH,
     Key,
     State,
+    below,
     equal_to,
     in_range,
     interval,
@@ -331,6 +332,8 @@ def _simpler(e: ir.Op, st: State) -> ir.Expr:
         return e
     args = [interval(a, st) for a in e.args]
     if e.fn == "natural" and args[0][0] >= 0:
+        return e.args[0]
+    if e.fn == "subscript" and below(st, e.args[0], e.args[1]):
         return e.args[0]
     if e.fn == "nonzero" and not args[0][0] <= 0 <= args[0][1]:
         return e.args[0]

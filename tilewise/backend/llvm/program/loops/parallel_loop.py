@@ -303,6 +303,8 @@ def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
     arrays = {a for x in every for a in arrays_used(x)} | arrays_set(s.body)
     em.names = {n: fn.hoist(f"alloca {vtype(scalar.IR_TYPE[em.p.names[n]], 1)}") for n in sorted(names)}
     em.arrays = {a: em.slots(em.p.arrays[a].rank) for a in sorted(arrays)}
+    for a in arrays_set(s.body):  # arrays of an iteration lie on the stack: nobody counts who holds them
+        em.put(em.arrays[a].base, em.number(0))
     em.written, em.late, em.labels, em.frame = fn.hoist("alloca i64"), [], {}, None
     em.patience, em.exit = None, fn.fresh("exit")
     em.within += 1
