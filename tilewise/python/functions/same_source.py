@@ -8,7 +8,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import copy
 import dis
 import functools
 import operator
@@ -21,6 +20,10 @@ _FUTURE = functools.reduce(
 )
 _FORMS = frozenset(("CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL"))  # of a call
 _READS = {"LOAD_METHOD": "LOAD_ATTR"}
+_TABLES = (
+    "co_name", "co_names", "co_varnames", "co_cellvars", "co_freevars",
+    "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
+)  # fmt: skip
 _REWRITTEN = "@py"  # how names begin that pytest puts into functions with assert
 
 
@@ -31,34 +34,59 @@ def is_source(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
     >>> [is_source(ast.parse(t, mode="eval").body, f.__code__) for t in ("lambda x: x + 1", "lambda x: x + 2")]
     [True, False]
     """
-    if any(name.startswith(_REWRITTEN) for name in code.co_names) or any(map(_mangled, _names(node))):
+    if any(name.startswith(_REWRITTEN) for name in code.co_names):
         return True
-    node = copy.deepcopy(node)
+    made = _compiled(node, code)
+    if made is not None and (_same(made, code) or _content(made) == _content(code)):
+        return True
+    return any(map(_mangled, _names(node)))
+
+
+def _compiled(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> CodeType | None:
+    """The code of a definition inside of a function with the same names around it; None: of another name, or none."""
     given = node.args
-    given.defaults = [ast.Constant(None)] * len(given.defaults)
-    given.kw_defaults = [None if d is None else ast.Constant(None) for d in given.kw_defaults]
-    for argument in ast.walk(given):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
+    bare = ast.arguments(
+        posonlyargs=_bare(given.posonlyargs),
+        args=_bare(given.args),
+        vararg=given.vararg and _bare([given.vararg])[0],
+        kwonlyargs=_bare(given.kwonlyargs),
+        kw_defaults=[None if d is None else ast.copy_location(ast.Constant(None), d) for d in given.kw_defaults],
+        kwarg=given.kwarg and _bare([given.kwarg])[0],
+        defaults=[ast.copy_location(ast.Constant(None), d) for d in given.defaults],
+    )
     inner: ast.stmt
     if isinstance(node, ast.Lambda):
-        inner = ast.Return(node)
-    else:
-        if node.name != code.co_name:
-            return False
-        node.decorator_list, node.returns = [], None
-        node.name = "_tw_function"  # its own name stays one from outside, for functions that call themselves
-        inner = node
-    outer = ast.parse(f"def outer({', '.join(code.co_freevars)}):\n    pass").body[0]
-    assert isinstance(outer, ast.FunctionDef)
-    outer.body = [inner]
-    module = ast.fix_missing_locations(ast.Module([outer], []))
+        inner = ast.copy_location(ast.Return(ast.copy_location(ast.Lambda(bare, node.body), node)), node)
+    elif node.name != code.co_name:
+        return None
+    else:  # its own name stays one from outside, for functions that call themselves
+        inner = ast.copy_location(ast.FunctionDef("_tw_function", bare, node.body, [], None), node)
+    imports = "".join(f"import {name}\n" for name in code.co_names if name.isidentifier())  # modules, most likely
+    outer = ast.parse(f"{imports}def outer({', '.join(code.co_freevars)}):\n    pass")
+    function = outer.body[-1]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = [inner]
     try:
-        made = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
+        made = compile(outer, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
     except (SyntaxError, ValueError):
+        return None
+    return next(_codes_in(next(_codes_in(made)))).replace(co_name=code.co_name)
+
+
+def _bare(given: list[ast.arg]) -> list[ast.arg]:
+    """Arguments without annotations."""
+    return [ast.copy_location(ast.arg(a.arg, None), a) for a in given]
+
+
+def _same(a: CodeType, b: CodeType) -> bool:
+    """Whether codes are alike to the byte, which is told quickly: most are."""
+    if a.co_code != b.co_code or any(getattr(a, name) != getattr(b, name) for name in _TABLES):
         return False
-    found = next(_codes_in(next(_codes_in(made))))
-    return bool(_content(found.replace(co_name=code.co_name)) == _content(code))
+    pairs = zip(a.co_consts, b.co_consts, strict=False)
+    return len(a.co_consts) == len(b.co_consts) and all(
+        isinstance(y, CodeType) and _same(x, y) if isinstance(x, CodeType) else _constant(x) == _constant(y)
+        for x, y in pairs
+    )
 
 
 def _names(node: ast.AST) -> Iterator[str]:
