@@ -25,6 +25,7 @@ from tilewise.kernel.program.ir import (
 from tilewise.python import iteration, refine, values
 from tilewise.python.build import Scalar, Tuple, compare, negate
 from tilewise.python.containers import lists, watched
+from tilewise.python.functions.nodes import names_in
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.statements import Statements
@@ -215,9 +216,7 @@ def _inside(t: Type, other: Type | None) -> bool:
 
 
 def _assigns(body: list[ast.stmt], name: str) -> bool:
-    return any(
-        isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for s in body for n in ast.walk(s)
-    )
+    return any(name in names_in(s, read=False) for s in body)
 
 
 Lower.LOWERED = {

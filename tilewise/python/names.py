@@ -33,6 +33,7 @@ from tilewise.python.build import (
     compare,
 )
 from tilewise.python.containers import lists
+from tilewise.python.functions.nodes import names_in
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, LoopFrame, Scope
@@ -59,6 +60,7 @@ class Names:
         self.results: list[Any] = []  # structures of what is returned
         self.result_dtypes: list[tuple[str, ...]] = []
         self.splitting = 0
+        self.reads: dict[int, tuple[ast.AST, tuple[str, ...]]] = {}  # by node, which is held: the names in it
         self.careless = False  # whether the type of a number does not matter, if it has its value
         self.assigned = ""  # the name that gets the dict that is being made
         self.stored_as = ""  # the dtype that it gets then, if that is known
@@ -194,11 +196,13 @@ class Names:
         if self.env is None:
             return None
         for node in nodes:
-            for n in ast.walk(node) if node is not None else ():
-                name = n.id if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) else ""
-                if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
-                    name = n.target.id
-                if name and self.is_local(name):
+            if node is None:
+                continue
+            known = self.reads.get(id(node))  # bodies of loops are looked at several times
+            if known is None:
+                known = self.reads[id(node)] = (node, tuple(dict.fromkeys(names_in(node, read=True))))
+            for name in known[1]:
+                if self.is_local(name):
                     full = self.owner(name).prefix + name
                     if len(self.env.get(full, ())) > 1:
                         return full

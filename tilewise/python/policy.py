@@ -10,6 +10,7 @@ import ast
 from functools import lru_cache
 from types import CodeType, FunctionType
 
+from tilewise.python.functions.nodes import walk
 from tilewise.python.functions.source import parsed
 from tilewise.python.refuse import Refused
 
@@ -30,10 +31,11 @@ def _loops_of(code: CodeType) -> str:
         tree = parsed(code)
     except Refused:
         return ""
-    calls = (n.func for n in ast.walk(tree) if isinstance(n, ast.Call))
+    nodes = walk(tree)
+    calls = (n.func for n in nodes if isinstance(n, ast.Call))
     if any(isinstance(n, ast.Name) and n.id == code.co_name for n in calls):
         return "elements"  # it calls itself: a trace would have all of these calls
-    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    loops = [n for n in nodes if isinstance(n, ast.For | ast.While)]
     if not loops:
         return ""
     if any(map(_by_element, loops)):
@@ -53,12 +55,10 @@ def _over_items(loop: ast.For | ast.While, names: set[str]) -> bool:
 def _by_element(loop: ast.For | ast.While) -> bool:
     if isinstance(loop, ast.While):
         return True
-    names = {
-        n.id for s in ast.walk(loop) if isinstance(s, ast.For) for n in ast.walk(s.target) if isinstance(n, ast.Name)
-    }
-    for n in (n for s in loop.body for n in ast.walk(s)):
+    names = {n.id for s in walk(loop) if isinstance(s, ast.For) for n in walk(s.target) if isinstance(n, ast.Name)}
+    for n in (n for s in loop.body for n in walk(s)):
         if isinstance(n, ast.Break | ast.Continue):
             return True
-        if isinstance(n, ast.Subscript) and any(isinstance(m, ast.Name) and m.id in names for m in ast.walk(n.slice)):
+        if isinstance(n, ast.Subscript) and any(isinstance(m, ast.Name) and m.id in names for m in walk(n.slice)):
             return True
     return False

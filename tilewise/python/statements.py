@@ -22,6 +22,7 @@ from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Dict, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.containers import columns, dicts, lists
 from tilewise.python.functions import calls
+from tilewise.python.functions.nodes import walk
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
@@ -364,7 +365,7 @@ def _makes_dict(node: ast.expr) -> bool:
 
 def _sheltered(node: ast.AST, call: ast.AST) -> bool:
     """Whether a call is made only if something before it in the statement says so."""
-    for n in ast.walk(node):
+    for n in walk(node):
         late: list[ast.AST] = []
         if isinstance(n, ast.BoolOp):
             late = list(n.values[1:])
@@ -374,7 +375,7 @@ def _sheltered(node: ast.AST, call: ast.AST) -> bool:
             late = list(n.comparators[1:])
         elif isinstance(n, ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp | ast.Lambda):
             late = [n]
-        if any(m is call for part in late for m in ast.walk(part)):
+        if any(m is call for part in late for m in walk(part)):
             return True
     return False
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.python.build import Array, Scalar, Tuple, Value
+from tilewise.python.functions.nodes import walk
 from tilewise.python.functions.source import tree_of
 from tilewise.python.refuse import Refused
 
@@ -51,14 +52,14 @@ def _alone(function: Any, name: str) -> bool:
     tree = tree_of(function)
     if name in {a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}:
         return False
-    results = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)}
-    for node in ast.walk(tree):
+    results = {id(n.value) for n in walk(tree) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)}
+    for node in walk(tree):
         for child in ast.iter_child_nodes(node) if id(node) not in results else ():
             if _is(child, name) and isinstance(child.ctx, ast.Load) and not _harmless(node, child):  # type: ignore[attr-defined]
                 return False
         if isinstance(node, ast.Assign) and any(_takes(t, node.value, name) for t in node.targets):
             return False
-        if isinstance(node, ast.For) and any(_is(t, name) for t in ast.walk(node.target)):
+        if isinstance(node, ast.For) and any(_is(t, name) for t in walk(node.target)):
             return False
     return True
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program.ir import INT, Const, Dim, Fail, If, Op, Set, Span, Var, View
 from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, sub
+from tilewise.python.functions.nodes import walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import LENGTH, Arr, Dct, Lst, Tup, ints
@@ -147,8 +148,8 @@ def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
     parts = (found, *getattr(found, "parts", ()))
     if not any(isinstance(p, List) for p in parts):
         return False
-    calls_ = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Call))
-    stores = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load))
+    calls_ = (n for s in body for n in walk(s) if isinstance(n, ast.Call))
+    stores = (n for s in body for n in walk(s) if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load))
     names = [n.value for n in stores if isinstance(n.value, ast.Name)]
     for call in calls_:
         if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
@@ -165,7 +166,7 @@ def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
 
 
 def _calls(node: ast.AST) -> list[ast.Call]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return [n for n in walk(node) if isinstance(n, ast.Call)]
 
 
 def _append(lo: Statements, found: List, item: Value, line: int) -> Value:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.ir import INT, RERUN, Const, Expr, Fail, If, Stmt, Var
 from tilewise.python.build import Array, Builder, Lazy, Scalar, Static, Tuple, Value, compare
+from tilewise.python.functions.nodes import walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
 from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, join
@@ -132,7 +133,7 @@ def _one_of(lo: Statements, found: list[Value], which: str, name: str, node: Any
 def _free(lo: Statements, tree: Any, parent: Scope, local: frozenset[str], name: str, line: int) -> dict[str, Value]:
     """The variables of enclosing functions that a function reads, as more arguments of it."""
     found: dict[str, Value] = {}
-    for n in ast.walk(tree):
+    for n in walk(tree):
         if not isinstance(n, ast.Name) or n.id in local or n.id in found:
             continue
         scope: Scope | None = parent

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+from tilewise.python.functions.nodes import walk
+
 _FUTURE = functools.reduce(
     operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names), 0
 )
@@ -90,7 +92,7 @@ def _same(a: CodeType, b: CodeType) -> bool:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    for n in ast.walk(node):
+    for n in walk(node):
         yield from (v for v in (getattr(n, f, None) for f in ("id", "attr", "arg", "name")) if isinstance(v, str))
 
 

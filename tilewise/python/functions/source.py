@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from weakref import WeakKeyDictionary
 
+from tilewise.python.functions.nodes import walk
 from tilewise.python.functions.same_source import is_source
 from tilewise.python.refuse import Refused
 
@@ -33,14 +34,11 @@ def keep_tree(f: FunctionType, tree: ast.FunctionDef) -> None:
 @lru_cache(maxsize=1024)
 def parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
     """The same, of a function's code."""
+    found = _in_lines(_known_lines(code), code.co_firstlineno, code)
+    if len(found) == 1 and is_source(found[0], code):
+        return found[0]
     lines, first = _lines(code)
-    text = textwrap.dedent("".join(lines))
-    try:
-        tree = ast.parse(text)
-        ast.increment_lineno(tree, max(first, 1) - 1)
-        found = _candidates(tree, code)
-    except SyntaxError:  # a lambda in a longer statement
-        found = []
+    found = _in_lines(lines, first, code)
     if len(found) != 1:
         found = _at_place(code)
     if len(found) != 1 or not is_source(found[0], code):
@@ -48,10 +46,34 @@ def parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
     return found[0]
 
 
+def _in_lines(lines: list[str], first: int, code: CodeType) -> list[ast.FunctionDef | ast.Lambda]:
+    """Functions of the right name and arguments in some lines; none if these are a lambda in a longer statement."""
+    try:
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except SyntaxError:
+        return []
+    found = _candidates(tree, code)
+    if found and first > 1:
+        ast.increment_lineno(tree, first - 1)
+    return found
+
+
+def _known_lines(code: CodeType) -> list[str]:
+    """The lines from the first that code has to its last: mostly the function, without a tokenizer."""
+    linecache.checkcache(code.co_filename)
+    return linecache.getlines(code.co_filename)[max(code.co_firstlineno, 1) - 1 : _last(code)]
+
+
+def _last(code: CodeType) -> int:
+    """The last line that code has."""
+    inner = [_last(c) for c in code.co_consts if isinstance(c, CodeType)]
+    return max([end or 0 for _, end, _, _ in code.co_positions()] + inner)
+
+
 def _candidates(tree: ast.AST, code: CodeType) -> list[ast.FunctionDef | ast.Lambda]:
     """Functions of the right name and arguments."""
     kinds = (ast.FunctionDef, ast.Lambda)
-    found = [n for n in ast.walk(tree) if isinstance(n, kinds) and getattr(n, "name", "<lambda>") == code.co_name]
+    found = [n for n in walk(tree) if isinstance(n, kinds) and getattr(n, "name", "<lambda>") == code.co_name]
     return [n for n in found if _arguments(n) == code.co_varnames[: _count(code)]]
 
 

@@ -18,7 +18,7 @@ from tilewise.kernel.program.encode import Odd, decoded, encoded
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.walk import size
 
-LEAST = 30  # statements: on fewer, passes take no longer than reading a file
+LEAST = 8  # statements: on fewer, passes take no longer than reading a file
 KERNEL = Path(__file__).parents[3] / "kernel"
 FOLDERS = (KERNEL, KERNEL / "dependence", KERNEL / "program", KERNEL / "program" / "optimise")
 Passes = Callable[[Program, Collection[str]], Program]
