@@ -432,3 +432,21 @@ def test_other_layouts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(entry_layout, name, wrong)
             assert entry_layout.found() is None, name
+
+
+def test_types_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tw.jit
+    def raised(x, n):
+        for _ in range(n):
+            x = x * RATE
+        return x
+
+    rows = [(1, 2), (1.5, 2), (True, 2), (np.float32(2), 1), (1j, 3), (np.float64(0.5), 2), (1.5, 0)]
+    for rate in (2.0, 3, 2.0):
+        monkeypatch.setitem(globals(), "RATE", rate)
+        for _ in range(3):
+            for args in rows:
+                found, expected = raised(*args), raised.__wrapped__(*args)
+                assert found == expected and type(found) is type(expected)
+            with tw.config(without="entry"):
+                assert raised(1.5, 2) == 1.5 * rate**2

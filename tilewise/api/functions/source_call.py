@@ -40,6 +40,7 @@ from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
 RETURNED, FAILED, MISSED, INTERRUPTED = range(4)
 MOST_CODES = 64
+RECENT = 4  # codes that are tried before the types of arguments are worked out
 NO_HELPERS = frozenset(("loop_threads",))  # for code that runs on threads already
 _NUMBERS = (int, float, complex, bool)
 
@@ -52,6 +53,7 @@ class SourceFunction:
         self._codes: dict[Hashable, Code | Refused] = {}
         self._guards = Guards()
         self._last: Code | None = None
+        self._recent: list[Code] = []
         self.quick: Quick | None = None  # for calls like the last one
         code = f.__code__
         self._names, self._unnamed = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
@@ -71,8 +73,13 @@ class SourceFunction:
         elif last is not None:
             last.under[0] = current()  # others, but nothing that the code is made for differs
         if not self._guards.holds():
-            self._codes.clear()
-            self._guards, last, self._last, self.quick = Guards(), None, None, None
+            self._forget()
+            last = self._last = self.quick = None
+        if not kwargs:  # of other types than the last ones, as those before
+            for code in self._recent:
+                if code is not last and code.quick is not None and (found := code.quick(args)) is not MISSED_CALL:
+                    self._last, self.quick = code, code.quick
+                    return found
         if last is not None and not kwargs and (leaves := last.fitting(args)) is not None:
             outcome = last.run(leaves)
             if outcome.status != MISSED:
@@ -94,8 +101,7 @@ class SourceFunction:
         found = self._codes.get(key)
         if found is None:
             if len(self._codes) >= MOST_CODES:
-                self._codes.clear()
-                self._guards = Guards()
+                self._forget()
             try:
                 found = Code(self.function, args, kwargs, specs, self._guards, apart, self._task)
             except Refused as error:
@@ -118,8 +124,15 @@ class SourceFunction:
                     code.under[0] = current()
                     code.quick = code.quick or self._quick(code)
                     self._last, self.quick = code, code.quick
+                    self._recent = [code, *(c for c in self._recent if c is not code)][:RECENT]
                 return self._ended(code, outcome, leaves, args, kwargs)
         return self.function(*args, **kwargs)  # read-only or unaligned: Python says what that means
+
+    def _forget(self) -> None:
+        """Make code anew: something that it was made for has changed, or there is much of it."""
+        self._codes.clear()
+        self._recent = []
+        self._guards = Guards()
 
     def calls_python(self) -> bool:
         """Whether the code of the last call has functions that only Python can call (new shapes seldom need it)."""
