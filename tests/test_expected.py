@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.array.expected_lengths import different
 from tilewise.array.handle import node_of
+from tilewise.array.lengths.expected import different
 
 
 def kept(plan) -> list[str]:

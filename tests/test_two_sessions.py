@@ -71,3 +71,13 @@ def test_arrays_alive_on_workers_count_against_the_budget() -> None:
 def test_explain_keeps_to_the_budget_of_the_session() -> None:
     with tw.session(engine="virtual", workers=4, memory=10_000), pytest.raises(tw.MemoryBudgetError):
         tw.explain(tw.ones((200, 200)) @ tw.ones((200, 200)))
+
+
+def test_equal_views_in_two_sessions() -> None:
+    """What the workers of one hold is no value for the other."""
+    alive = []
+    for workers in (4, 3):
+        with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=workers):
+            alive.append(tw.full((40, 5), 2.0).T)
+            np.testing.assert_array_equal(np.asarray(alive[-1]), np.full((5, 40), 2.0))
+    np.testing.assert_array_equal(np.asarray(alive[0]), np.full((5, 40), 2.0))

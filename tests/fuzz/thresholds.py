@@ -73,7 +73,7 @@ THRESHOLDS = (
     *_rows("array.schedule.promote", (2, 5, 512), "LONG"),
     *_rows("array.operators", BYTES, "REUSE_BYTES"),
     *_rows("array.cell", BYTES, "COPY_BYTES"),
-    *_rows("array.expected_lengths", (1, 4, 4096), "SAMPLE"),
+    *_rows("array.lengths.expected", (1, 4, 4096), "SAMPLE"),
     # Loops of kernels.
     *_rows("rounding", (8193, HUGE), "SCAN_IN_CHUNKS"),  # more than one chunk of any dtype
     *_rows("rounding", (1, 3, HUGE), "FUSED_AT"),

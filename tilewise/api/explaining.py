@@ -16,8 +16,8 @@ from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.evaluation.in_turns import plan_shares, plan_streams, written_by_loops
 from tilewise.array.evaluation.workers import reads_files_only, specs_of, within
-from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, from_node, node_of
+from tilewise.array.lengths.expected import expecting
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
 from tilewise.backend import host_backend

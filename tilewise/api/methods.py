@@ -87,8 +87,8 @@ def choose(self: Array, *choices: Any, out: Any = None, mode: str = "raise") -> 
 def transpose(self: Array, *axes: Any) -> Array:
     """Axes permuted (a view)."""
     if not axes:
-        return views.shown(self, meta(self).T)
-    return views.shown(self, meta(self).transpose(*rec.unwrap(axes)))
+        return turned(self)
+    return views.arranged(self, lambda nd: nd.transpose(*rec.unwrap(axes)))
 
 
 def reshape(self: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
@@ -407,11 +407,11 @@ def turned(self: Array) -> Array:
     cell = self._cell
     if cell.node is None and self._gen == cell.gen and not self._fixed:
         return on_cell(cell, self._nd.T)  # type: ignore[union-attr]
-    return views.shown(self, meta(self).T)
+    return views.arranged(self, lambda nd: nd.T)
 
 
 Array.T = property(turned)
-Array.mT = property(lambda self: views.shown(self, meta(self).mT))
+Array.mT = property(lambda self: views.arranged(self, lambda nd: nd.mT))
 Array.real = property(real, _set(real))
 Array.imag = property(imag, _set(imag))
 Array.flat = property(Flat, set_flat)

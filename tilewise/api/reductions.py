@@ -435,7 +435,7 @@ def _arg(name: str) -> Any:
         if node.ndim == 0 or 0 in node.shape:
             return NotImplemented
         which = None if axis is None else normalize_axis_index(axis, node.ndim)
-        if not node.known and (which or not on_workers()):
+        if not node.known and not (on_workers() and type(node.shape[which or 0]) is Length):
             return NotImplemented  # workers find a position in what a mask selects without a count
         found = ops.arg(node, name, which, keepdims is not NO and bool(keepdims))
         return rec.record(found, fixed=found.shape == ())

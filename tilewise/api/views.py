@@ -7,6 +7,7 @@ NumPy's.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tilewise.array import record as rec
 from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.array.indexing import thawed
+from tilewise.array.lengths.unsized import turned
 from tilewise.array.schedule import policy
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.join import copy as copy_node
@@ -38,6 +40,18 @@ def shown(x: Array, nd: ND) -> Array:
     return y
 
 
+def arranged(x: Array, view: Callable[[ND], ND]) -> Array:
+    """A view with all axes in another order, or with new ones: also of what a mask selects, before that is counted."""
+    made = turned(x, view)
+    return shown(x, view(meta(x))) if made is None else made
+
+
+_ARRANGING = frozenset((
+    np.transpose, np.permute_dims, np.swapaxes, np.moveaxis, np.rollaxis, np.expand_dims, np.matrix_transpose,
+    np.linalg.matrix_transpose,
+))  # fmt: skip
+
+
 def _view(func: Any) -> Any:
     """A recorder that lets NumPy make the view (a tuple or list of them)."""
 
@@ -45,6 +59,8 @@ def _view(func: Any) -> Any:
     def recorder(a: Any, *args: Any, **kwargs: Any) -> Any:
         if type(a) is not Array or (a.ndim == 0 and func is np.flip):
             return NotImplemented  # flip reads an array without axes, which a meta array must not be
+        if func in _ARRANGING:
+            return arranged(a, lambda nd: func(nd, *rec.unwrap(args), **rec.unwrap(kwargs)))
         made = func(meta(a), *rec.unwrap(args), **rec.unwrap(kwargs))
         if isinstance(made, list | tuple):
             return type(made)(shown(a, m) for m in made)
@@ -71,11 +87,11 @@ def _on_metadata(func: Any) -> Any:
 
 
 _metadata: tuple[Any, ...] = (
-    np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size,
-    np.isfortran,
+    np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj, np.shape, np.size, np.isfortran,
 )  # fmt: skip
 for _m in _metadata:
     implements(_m, view=True)(_on_metadata(_m))
+implements(np.ndim, view=True)(lambda a: a.ndim if type(a) is Array else _on_metadata(np.ndim)(a))
 implements(np.isscalar, view=True)(lambda element: element._fixed)
 implements(np.iterable, view=True)(lambda y: y.ndim > 0)
 

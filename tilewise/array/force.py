@@ -17,6 +17,8 @@ from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.evaluation.commit import commit, commit_one, conform
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.interop import empty_slices
+from tilewise.array.lengths.unsized import Turned, become_view, is_turned
+from tilewise.array.lengths.unsized import shown as turned_around
 from tilewise.array.parts import asked_cells, keep_shown, part_of, shared_with_mask
 from tilewise.array.pending import PENDING, pending_cells, waiting
 from tilewise.array.schedule import co_results
@@ -88,6 +90,9 @@ def evaluate_arrays(arrays: Sequence[Array]) -> list[Cell]:
     Gives for each array the cell that has its elements, or those that it is a view of.
     """
     with LOCK:
+        for x in arrays:
+            if is_turned(x):
+                meta(x)
         settings = current()
         views = any(part_of(x) is not None for x in arrays) and tracing.get() is None
         if not views or settings.engine == "numpy" or settings.compare or not cluster_here(settings.blocks)[1]:
@@ -255,6 +260,10 @@ def _run_mesh(
     surely = set(outputs[:asked])
     lent: list[Node] = []
     roots = [c.node for c in outputs if c.node is not None]
+    if spare := compiler.never_selected(roots, roots[:asked], settings):
+        outputs = [c for c in outputs if c.node not in spare]
+        roots = [n for n in roots if n not in spare]
+        nodes = walk(roots)
     new = compiler.selected(roots, settings, nodes)
     other = []
     if new is not roots:
@@ -347,7 +356,10 @@ def fetch_cell(cell: Cell) -> ND:
     """The whole value of an evaluated cell, on the driver."""
     if cell.buf is not None:
         return cell.buf
-    assert cell.node is not None and isinstance(cell.node.value, Source)
+    assert cell.node is not None
+    if isinstance(op := cell.node.op, Turned):
+        return turned_around(fetch_cell(op.cell), op.axes)
+    assert isinstance(cell.node.value, Source)
     return _whole(cell.node.value)
 
 
@@ -357,6 +369,8 @@ def _whole(source: Source) -> ND:
 
 def force(x: Array) -> ND:
     """The ndarray that shows x's memory here; computes it if it is pending, brings it here if it is elsewhere."""
+    if is_turned(x):
+        meta(x)
     cell = x._cell
     if cell.node is not None:
         with LOCK:
@@ -385,6 +399,8 @@ def fetch(x: Array) -> ND:
 
 def fetched(x: Array) -> ND:
     """The same for who holds the lock. (Names for the cell would be holders of it, which `only_handle` counts.)"""
+    if is_turned(x):
+        meta(x)
     if x._cell.node is None:
         return meta(x)
     if x._nd is None:  # all of its cell
@@ -433,8 +449,11 @@ def _place_in_body(cell: Cell) -> int:
 
 
 def _resolve(x: Array) -> None:
-    cell = x._cell
     with LOCK:
+        if is_turned(x):
+            become_view(x)
+            return
+        cell = x._cell
         evaluate([cell])
         node = cell.node
         if node is not None and not node.known and isinstance(node.value, Source):  # held under an equal mask's length

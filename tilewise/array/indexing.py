@@ -17,6 +17,7 @@ from tilewise.array import record as rec
 from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.interop.array_like import as_given
+from tilewise.array.lengths.unsized import turned
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
 from tilewise.config import LEAST, current
@@ -183,6 +184,8 @@ def getitem(self: Array, key: Any) -> Any:
     whole = key
     key = plain_key(key)
     if is_basic(key):
+        if self._nd is None and _adds_axes(key) and (wide := turned(self, lambda nd: nd[key])) is not None:
+            return wide
         shown = meta(self)
         r = show(shown, key)
         if r is None:
@@ -193,6 +196,12 @@ def getitem(self: Array, key: Any) -> Any:
         part = on_cell(cell, r)
         return part if key is whole or not _has_array(whole) else _copied(part)
     return select(self, key)
+
+
+def _adds_axes(key: Any) -> bool:
+    """Whether a basic key takes all of every axis, and adds some."""
+    parts = key if type(key) is tuple else (key,)
+    return None in parts and all(k is None or k is Ellipsis or k == slice(None) for k in parts)
 
 
 def _names_one(nd: Any, key: Any) -> bool:

@@ -75,3 +75,5 @@ def keep_shown(x: Array, own: Cell) -> None:
     if node is not None and node.value is None and waiting(x._cell) and own.node is not None and not waiting(own):
         node.value = own.node.value
         _shown[x._cell] = node
+        if (session := session_here()) is not None:
+            session.noted.add(node)  # which may be equal to one of another session's

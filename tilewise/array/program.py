@@ -124,11 +124,14 @@ class Program:
 
     def on_mesh(self) -> Program:
         """What workers are given to compute: reductions of what masks select are done where it lies."""
-        roots = compiler.selected(self.roots, self.settings)
-        if roots is self.roots:
+        asked = [self.roots[k] for k in self.asked]
+        spare = compiler.never_selected(self.roots, asked, self.settings)
+        before = tuple(n for n in self.roots if n not in spare)
+        roots = compiler.selected(before, self.settings)
+        if roots is before and not spare:
             return self
-        new = {**self.new, **dict(zip(self.roots, roots, strict=True))}
-        return replace(self, roots=tuple(roots), new=new, copies={})
+        new = {**self.new, **dict(zip(before, roots, strict=True))}
+        return replace(self, roots=tuple(roots), asked=tuple(map(before.index, asked)), new=new, copies={})
 
     def _on_driver(self, n: Node, mesh: Mesh) -> bool:
         """Whether a leaf is an array of this process that a mesh has no copy of."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise import events
 from tilewise.config import Settings, name_passes
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, walk
 from tilewise.kernel.program.optimise import NAMES as LOOP_PASSES
 from tilewise.later import later
 from tilewise.ops.const import Const
@@ -114,6 +114,15 @@ def narrowed(roots: Sequence[Node], settings: Settings, nodes: Sequence[Node] | 
 def selected(roots: Sequence[Node], settings: Settings, nodes: Sequence[Node] | None = None) -> Sequence[Node]:
     """The roots of a graph for a mesh, with reductions of what masks select done where it lies."""
     return roots if not settings.rewrite or "select" in settings.without else select(roots, settings.exact, nodes)
+
+
+def never_selected(roots: Sequence[Node], asked: Sequence[Node], settings: Settings) -> set[Node]:
+    """The roots whose length a mask decides, that nobody asked for, and that reductions of them do not need selected.
+
+    They have a handle: they would be computed only because somebody may ask for them.
+    """
+    unknown = {n for n in roots if not n.known and n not in asked}
+    return unknown and unknown.difference(walk(selected([n for n in roots if n not in unknown], settings)))
 
 
 def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> Stages:

@@ -14,7 +14,7 @@ def _plain(node: Node) -> bool:
     op = node.op
     if node.value is not None or type(op) is not Contract or op.how not in ("matmul", "dot"):
         return False
-    return all(x.ndim in (1, 2) for x in node.inputs)
+    return all(x.ndim in (1, 2) and x.known for x in node.inputs)
 
 
 def _shaped(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,9 +10,12 @@ from tilewise.ir.node import Length, Node, intern
 from tilewise.ir.order import broadcast_order
 from tilewise.ops.bucket import bucket
 from tilewise.ops.const import Const, const
+from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map, apply, broadcast, cast, seen
 from tilewise.ops.index import Compress
+from tilewise.ops.rearrange import arranged
 from tilewise.ops.reduce import Reduce, reduce
+from tilewise.ops.views import Arrange
 from tilewise.rewrite.keys import uncast
 
 MAX_NODES = 64  # between a selection and its sum
@@ -49,7 +52,7 @@ def _counted(x: Node) -> tuple[Node, Node] | None:
 def unmasked(top: Node) -> tuple[Node, Node] | None:
     """What f(x[mask]) is without the mask, and the mask; None if not all in it that is selected is selected so.
 
-    In place of the axis that is selected it has those of the mask.
+    In place of the axis that is selected (`selected_axis`) it has those of the mask.
     """
     new: dict[Node, Node] = {}
     masks: set[Node] = set()
@@ -68,35 +71,78 @@ def unmasked(top: Node) -> tuple[Node, Node] | None:
             masks.add(mask)
             new[n] = base
             stack.pop()
-        elif type(n.op) not in (Map, Reduce) or any([type(d) is Length for d in n.shape[1:]]):
-            return None  # (n, 1)[mask] * (n,)[mask] is selected along two axes
+        elif type(n.op) not in _WITHOUT_MASK or selected_axis(n) is None:
+            return None
         elif missing := [x for x in n.inputs if x not in new]:
             stack += missing
-        elif isinstance(n.op, Reduce):
-            found = _along_others(n, new[n.inputs[0]])
-            if found is None:
-                return None
-            new[n] = found
-            stack.pop()
         else:
-            ins = tuple([new[x] for x in n.inputs])
-            shape = broadcast([x.shape for x in ins])
-            if any([m.ndim > 1 and shape != (*m.shape, *n.shape[1:]) for m in masks]):
+            if len(masks) != 1:
                 return None
-            order = broadcast_order(len(shape), [(seen(x), x.order) for x in ins])
-            new[n] = intern(n.op, ins, shape, n.dtype, order)
+            (mask,) = masks
+            made = _WITHOUT_MASK[type(n.op)](n, [new[x] for x in n.inputs], mask)
+            if made is None:
+                return None
+            new[n] = made
             stack.pop()
     return (new[top], masks.pop()) if len(masks) == 1 else None
 
 
-def _along_others(n: Node, whole: Node) -> Node | None:
-    """A reduction along axes that no mask selects, of what it is selected from."""
-    op, (x,) = n.op, n.inputs
-    assert isinstance(op, Reduce)
-    if 0 in op.axes or type(x.shape[0]) is not Length:
+def selected_axis(n: Node) -> int | None:
+    """The one axis that a mask decides the length of; None where there is none, or several.
+
+    (n, 1)[mask] * (n,)[mask] is selected along two.
+    """
+    found = [k for k, d in enumerate(n.shape) if type(d) is Length]
+    return found[0] if len(found) == 1 else None
+
+
+def _each(n: Node, ins: Sequence[Node], mask: Node) -> Node | None:
+    """An elementwise operator."""
+    k = selected_axis(n)
+    assert k is not None
+    shape = broadcast([x.shape for x in ins])
+    if shape != (*n.shape[:k], *mask.shape, *n.shape[k + 1 :]):
         return None
-    more = whole.ndim - x.ndim  # axes that the mask has beside the first
-    return reduce(whole, op.fn, tuple([a + more for a in op.axes]), op.keepdims, op.dtype)
+    return intern(n.op, tuple(ins), shape, n.dtype, broadcast_order(len(shape), [(seen(x), x.order) for x in ins]))
+
+
+def _along_others(n: Node, ins: Sequence[Node], mask: Node) -> Node | None:
+    """A reduction along axes that no mask selects."""
+    op, k = n.op, selected_axis(n.inputs[0])
+    assert isinstance(op, Reduce)
+    if k is None:
+        return None
+    axes = tuple([a if a < k else a + mask.ndim - 1 for a in op.axes])
+    return reduce(ins[0], op.fn, axes, op.keepdims, op.dtype)
+
+
+def _turned(n: Node, ins: Sequence[Node], mask: Node) -> Node | None:
+    """Axes in another order, and new ones."""
+    op, k = n.op, selected_axis(n.inputs[0])
+    assert isinstance(op, Arrange)
+    if k is None or k not in op.axes:
+        return None
+    axes: list[int | None] = []
+    for a in op.axes:
+        at = a if a is None or a < k else a + mask.ndim - 1
+        axes += range(k, k + mask.ndim) if a == k else (at,)
+    return arranged(ins[0], axes)
+
+
+def _rows(n: Node, ins: Sequence[Node], mask: Node) -> Node | None:
+    """A product whose rows, say, are selected: x[mask] @ w."""
+    k = selected_axis(n)
+    if k is None or mask.ndim > 1:
+        return None
+    return intern(n.op, tuple(ins), (*n.shape[:k], *mask.shape, *n.shape[k + 1 :]), n.dtype, n.order)
+
+
+_WITHOUT_MASK: dict[type, Callable[[Node, Sequence[Node], Node], Node | None]] = {
+    Map: _each,
+    Reduce: _along_others,
+    Arrange: _turned,
+    Contract: _rows,
+}
 
 
 def _keys(masks: Sequence[Node]) -> Node | None:

@@ -93,6 +93,7 @@ def _product(node: Node) -> bool:
     assert type(op) is Contract
     return (
         len(node.inputs) == 2
+        and all(x.known for x in node.inputs)
         and op.how != "vdot"
         and (node.dtype.kind in "iu" or node.dtype.char in "fd")
         and any(_may_be(x) for x in node.inputs)

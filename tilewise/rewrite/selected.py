@@ -6,21 +6,24 @@ keeps, and no rows move. Of extremes NumPy refuses an empty selection, so these 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.ir.node import Length, Node, intern, numbered
+from tilewise.ir.node import Node, intern, numbered
 from tilewise.ir.reductions import by_name, splits
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.const import const
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import arange
 from tilewise.ops.elementwise import Map, apply
 from tilewise.ops.rearrange import arranged
 from tilewise.ops.reduce import Arg, Reduce, arg, reduce
 from tilewise.ops.some import some
-from tilewise.rewrite.masked import unmasked
+from tilewise.ops.traits.rule import LETTERS
+from tilewise.rewrite.masked import selected_axis, unmasked
 
 _BOOL, _INTP = np.dtype(bool), np.dtype(np.intp)
 
@@ -45,42 +48,77 @@ def select(roots: Sequence[Node], exact: bool, nodes: Collection[Node] | None = 
     return [new[r] for r in roots] if any(new[r] is not r for r in roots) else roots
 
 
-_REDUCTIONS = frozenset((Reduce, Arg))
+_REDUCTIONS = frozenset((Reduce, Arg, Contract))
 
 
 def _reduces_selection(n: Node) -> bool:
     """Whether a node reduces an axis that a mask decides the length of, to something of a known shape."""
-    if n.value is not None or not n.known or type(n.op) not in _REDUCTIONS or n.inputs[0].known:
+    if n.value is not None or not n.known or type(n.op) not in _REDUCTIONS or all([x.known for x in n.inputs]):
         return False
-    if type(n.inputs[0].shape[0]) is not Length:
+    axes = [selected_axis(x) for x in n.inputs if not x.known]
+    if None in axes:
         return False
     if isinstance(n.op, Arg):
-        return n.op.axis in (None, 0)
-    return isinstance(n.op, Reduce) and 0 in n.op.axes and splits(n.op.fn)
+        return axes[0] == n.op.axis or (n.op.axis is None and axes[0] == 0)
+    return isinstance(n.op, Contract) or (isinstance(n.op, Reduce) and splits(n.op.fn))
 
 
 def _rounds(n: Node) -> bool:
     """Whether another order of the elements gives other bits."""
-    return isinstance(n.op, Reduce) and n.op.fn in ("add", "multiply") and n.dtype.kind in "fc"
+    adds = isinstance(n.op, Contract) or (isinstance(n.op, Reduce) and n.op.fn in ("add", "multiply"))
+    return adds and n.dtype.kind in "fc"
+
+
+class _Selection(NamedTuple):
+    """What is selected by a mask, before it is: the mask's axes stand in place of one, from `at` on."""
+
+    values: Node
+    mask: Node
+    at: int
+
+    def axes(self, axes: Iterable[int]) -> tuple[int, ...]:
+        """Where axes of the selection are."""
+        more = self.mask.ndim - 1
+        own = range(self.at, self.at + more + 1)
+        return tuple([b for a in axes for b in (own if a == self.at else (a if a < self.at else a + more,))])
+
+    def beside(self, x: Node) -> Node:
+        """A mask, or what has its axes, as it stands beside the values."""
+        more = self.values.ndim - self.at - x.ndim
+        return arranged(x, [*range(x.ndim), *(None,) * more]) if more else x
+
+    def only(self, nothing: np.generic) -> Node:
+        """The values, with one that changes nothing in place of those that the mask leaves out."""
+        d = self.values.dtype
+        return apply("where", (self.beside(self.mask), self.values, const(nothing)), (_BOOL, d, d, d))
+
+
+def _selection(x: Node) -> _Selection | None:
+    at, found = selected_axis(x), unmasked(x)
+    if at is None or found is None:
+        return None
+    values, mask = found
+    whole = values.known and values.shape == (*x.shape[:at], *mask.shape, *x.shape[at + 1 :])
+    return _Selection(values, mask, at) if whole else None
 
 
 def _where(n: Node) -> Node | None:
-    found = unmasked(n.inputs[0])
-    if found is None:
-        return None
-    values, mask = found
-    if not values.known or values.shape[: mask.ndim] != mask.shape:
-        return None
-    made = _position(n, values, mask) if isinstance(n.op, Arg) else _reduced(n, values, mask)
+    if isinstance(n.op, Contract):
+        made = _product(n)
+    else:
+        found = _selection(n.inputs[0])
+        if found is None:
+            return None
+        made = _position(n, found) if isinstance(n.op, Arg) else _reduced(n, found)
     return made if made and made.shape == n.shape and made.dtype == n.dtype and made.order == n.order else None
 
 
-def _reduced(n: Node, values: Node, mask: Node) -> Node:
-    op, axes = n.op, range(mask.ndim)
+def _reduced(n: Node, selection: _Selection) -> Node:
+    op, mask = n.op, selection.mask
     assert isinstance(op, Reduce)
-    others = [a + mask.ndim - 1 for a in op.axes if a > 0]
+    kept = selection.only(_nothing(op.fn, selection.values.dtype))
     keeps = op.keepdims and mask.ndim == 1
-    made = reduce(_only(values, mask, op.fn), op.fn, (*axes, *others), keeps, op.dtype)
+    made = reduce(kept, op.fn, selection.axes(op.axes), keeps, op.dtype)
     if op.keepdims and not keeps:
         left = iter(range(made.ndim))
         made = arranged(made, [None if a in op.axes else next(left) for a in range(n.ndim)])
@@ -89,18 +127,18 @@ def _reduced(n: Node, values: Node, mask: Node) -> Node:
     return some(made, _any(mask), f"zero-size array to reduction operation {op.fn} which has no identity")
 
 
-def _position(n: Node, values: Node, mask: Node) -> Node | None:
+def _position(n: Node, selection: _Selection) -> Node | None:
     """The position among all, then how many before it are selected.
 
     Elements left out are the least there can be. One that comes before an equal one that is selected does no harm:
     then all that are selected are the least, and none is selected before the first of them.
     """
-    op = n.op
+    op, (values, mask, axis) = n.op, selection
     assert isinstance(op, Arg)
-    kept, rest = _only(values, mask, op.fn), values.shape[mask.ndim :]
+    kept, rest = selection.only(_nothing(op.fn, values.dtype)), values.shape[axis + mask.ndim :]
     less = (_INTP, _INTP, _BOOL)
     before: Node
-    if op.axis is None or not rest:
+    if op.axis is None or values.ndim == mask.ndim:
         each = const(np.intp(prod(rest)))
         at = arg(kept, op.fn, None, False)
         row = apply("floor_divide", (at, each), (_INTP,) * 3) if rest else at
@@ -113,11 +151,39 @@ def _position(n: Node, values: Node, mask: Node) -> Node | None:
     elif mask.ndim > 1:
         return None  # a position among some of the axes
     else:
-        at = arg(kept, op.fn, 0, True)
-        early = apply("less", (_beside(_places(mask), values), at), less)
-        counted = apply("logical_and", (_beside(mask, values), early), (_BOOL,) * 3)
-        before = reduce(counted, "add", (0,), op.keepdims, _INTP)
+        at = arg(kept, op.fn, axis, True)
+        early = apply("less", (selection.beside(_places(mask)), at), less)
+        counted = apply("logical_and", (selection.beside(mask), early), (_BOOL,) * 3)
+        before = reduce(counted, "add", (axis,), op.keepdims, _INTP)
     return some(before, _any(mask), f"attempt to get {op.fn} of an empty sequence")
+
+
+def _product(n: Node) -> Node | None:
+    """Zero in place of what the mask leaves out, in all factors: one alone would leave zero times infinity."""
+    op = n.op
+    assert isinstance(op, Contract)
+    ins, out = op.letters.split("->")
+    terms, kept = ins.split(","), []
+    masks: dict[Node, str] = {}
+    for k, x in enumerate(n.inputs):
+        if x.known:
+            kept.append(x)
+            continue
+        found = _selection(x)
+        if found is None:
+            return None
+        letter = terms[k][found.at]
+        if masks.setdefault(found.mask, letter) != letter or len(masks) > 1:
+            return None
+        more = [c for c in LETTERS if c not in ins][: found.mask.ndim - 1]
+        terms[k] = terms[k].replace(letter, "".join((letter, *more)))
+        kept.append(found.only(found.values.dtype.type(0)))
+    (mask,) = masks
+    if mask.ndim > 1:
+        if op.how == "vdot":
+            return None
+        op = Contract(f"{','.join(terms)}->{out}", "einsum")
+    return intern(op, tuple(kept), n.shape, n.dtype, n.order)
 
 
 def _places(mask: Node) -> Node:
@@ -129,19 +195,11 @@ def _places(mask: Node) -> Node:
     return at
 
 
-def _only(values: Node, mask: Node, fn: str) -> Node:
-    """The values, with one that changes nothing in place of those that the mask leaves out."""
-    d = values.dtype
+def _nothing(fn: str, dtype: np.dtype[Any]) -> np.generic:
+    """What changes no result of a reduction, or is best nowhere."""
     row = by_name(fn)
-    nothing = row.identity(row.kind(d))
-    number = nothing["value"] if nothing.dtype.names else nothing
-    return apply("where", (_beside(mask, values), values, const(number)), (_BOOL, d, d, d))
-
-
-def _beside(x: Node, values: Node) -> Node:
-    """A mask, or what has its axes, as it stands beside the values."""
-    more = values.ndim - x.ndim
-    return arranged(x, [*range(x.ndim), *(None,) * more]) if more else x
+    found = row.identity(row.kind(dtype))
+    return found["value"] if found.dtype.names else found  # type: ignore[no-any-return]
 
 
 def _any(mask: Node) -> Node:

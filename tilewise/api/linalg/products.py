@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.interop.array_like import given
 from tilewise.array.operators import foreign
 from tilewise.array.schedule import policy
+from tilewise.array.session import on_workers
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
@@ -27,11 +30,8 @@ from tilewise.ops import contract as ops
 _NDARRAY = np.ndarray  # one look-up less
 
 
-def _nodes(*args: Any) -> Any:
-    """The operands' nodes, with every length known, after a flush if the program repeats here."""
-    for a in args:
-        if type(a) is Array:
-            meta(a)  # a product needs the lengths
+def _nodes(*args: Any) -> tuple[Node, ...]:
+    """The operands' nodes, after a flush if the program repeats here."""
     nodes = tuple(rec.as_node(a) for a in args)
     if policy.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
@@ -40,21 +40,38 @@ def _nodes(*args: Any) -> Any:
     return nodes
 
 
+def _product(make: Callable[..., Node], *args: Any) -> Node | None:
+    """The node of a product; None for dtypes that NumPy multiplies on its own.
+
+    On workers, a length that a mask decides may be multiplied with itself; else a product takes numbers.
+    """
+    nodes = _nodes(*args)
+    if (d := _dtype(*nodes)) is None:
+        return None
+    if not all(n.known for n in nodes):
+        if on_workers():
+            with suppress(TypeError, ValueError):  # lengths that differ, or may
+                return make(nodes, d)
+        for a in args:
+            if type(a) is Array:
+                meta(a)
+        nodes = _nodes(*args)
+    return make(nodes, d)
+
+
 def _dtype(*nodes: Node) -> np.dtype[Any] | None:
     """The dtype of a product; None for kinds that NumPy multiplies on its own."""
     d = np.result_type(*(n.dtype for n in nodes))
     return d if rec.numeric(d) else None
 
 
-def _recorded(node: Node) -> Array:
-    return rec.record(node, fixed=node.shape == ())
+def _recorded(node: Node | None) -> Any:
+    return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
 
 
 @implements(np.matmul, np.linalg.matmul)
 def _matmul(a: Any, b: Any) -> Any:
-    nodes = _nodes(a, b)
-    d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.matmul(*nodes, d))  # type: ignore[call-arg]
+    return _recorded(_product(lambda n, d: ops.matmul(n[0], n[1], d), a, b))
 
 
 def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
@@ -125,9 +142,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """NumPy's dot."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return binary(np.multiply, _strong(a), _strong(b))
-    nodes = _nodes(a, b)
-    d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.dot(*nodes, d))  # type: ignore[call-arg]
+    return _recorded(_product(lambda n, d: ops.dot(n[0], n[1], d), a, b))
 
 
 @implements(np.inner)
@@ -144,11 +159,8 @@ def inner(a: Any, b: Any, /) -> Any:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """Dot product of all elements, the first conjugated."""
-    x = a.reshape(-1) if type(a) is Array else np.ravel(a)
-    y = b.reshape(-1) if type(b) is Array else np.ravel(b)
-    nodes = _nodes(x, y)
-    d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.vdot(*nodes, d))  # type: ignore[call-arg]
+    x, y = (np.ravel(v) if type(v) is not Array else v if v.ndim == 1 else v.reshape(-1) for v in (a, b))
+    return _recorded(_product(lambda n, d: ops.vdot(n[0], n[1], d), x, y))
 
 
 @implements(np.outer)
@@ -200,12 +212,8 @@ for _made in (matmul, vecdot, matvec, vecmat):  # what a ufunc says of itself
 
 
 def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...], number: bool) -> Any:
-    nodes = _nodes(a, b)
-    d = _dtype(*nodes)
-    if d is None:
-        return NotImplemented
-    node = ops.tensordot(*nodes, (left, right), d)  # type: ignore[call-arg]
-    return rec.record(node, fixed=number and node.shape == ())
+    node = _product(lambda n, d: ops.tensordot(n[0], n[1], (left, right), d), a, b)
+    return NotImplemented if node is None else rec.record(node, fixed=number and node.shape == ())
 
 
 @implements(np.tensordot, np.linalg.tensordot)
@@ -271,9 +279,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         return shown(x, np.einsum(text, meta(x))) if type(x) is Array else NotImplemented
     given = [_diagonal(t, x) for t, x in zip(terms, arrays, strict=True)]
     text = f"{','.join(t for t, _ in given)}->{result}"
-    nodes = _nodes(*(x for _, x in given))
-    d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.einsum(text, nodes, d))
+    return _recorded(_product(lambda nodes, d: ops.einsum(text, nodes, d), *(x for _, x in given)))
 
 
 def _diagonal(term: str, x: Any) -> tuple[str, Any]:

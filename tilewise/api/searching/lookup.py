@@ -8,8 +8,8 @@ import numpy as np
 
 from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
-from tilewise.array.expected_lengths import different
 from tilewise.array.handle import Array
+from tilewise.array.lengths.expected import different
 from tilewise.array.session import on_workers
 from tilewise.ir.node import Node
 from tilewise.ops.order.lookup import lookup

@@ -15,8 +15,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import PUBLIC, QUICK, RECORDERS, implements, public
 from tilewise.array import record as rec
-from tilewise.array.expected_lengths import different
 from tilewise.array.handle import Array
+from tilewise.array.lengths.expected import different
 from tilewise.array.session import on_workers
 from tilewise.ops.index import compress
 from tilewise.ops.order.distinct import KEPT, Distinct, distinct, row, values

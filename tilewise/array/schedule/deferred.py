@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tilewise.array.cell import LOCK, ND, Cell, set_expander
 from tilewise.array.handle import Array, from_node
+from tilewise.array.lengths.unsized import Turned, node_now
 from tilewise.array.pending import PENDING, register, waiting
 from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Node, Op
@@ -86,18 +87,22 @@ def _call(node: Node) -> Deferred | None:
 
 
 def run_calls(outputs: list[Cell]) -> list[Cell]:
-    """Run the call that these cells are results of, or record the calls among them. Gives what is still to compute."""
+    """Run the call that these cells are results of, or record the calls among them. Gives what is still to compute.
+
+    For a view of what is not counted yet, that is what it is a view of.
+    """
     for c in outputs:  # seldom one, and this is asked for each evaluation
-        if c.node is not None and type(c.node.op) is Call:
+        if c.node is not None and type(c.node.op) in (Call, Turned):
             break
     else:
         return outputs
+    outputs = [c.node.op.cell if c.node is not None and type(c.node.op) is Turned else c for c in outputs]
     calls = {d: None for c in outputs if c.node is not None and (d := _call(c.node)) is not None}
     if len(calls) == 1 and all(c.node is not None and _call(c.node) is not None for c in outputs):
         next(iter(calls)).computed(outputs)
     for d in calls:
         d.expand()
-    return [c for c in outputs if waiting(c)]
+    return [c for c in dict.fromkeys(outputs) if waiting(c)]
 
 
 def _expanded(cell: Cell, node: Node) -> Node:
@@ -106,7 +111,7 @@ def _expanded(cell: Cell, node: Node) -> Node:
     if call is not None:
         call.expand()
         return cell.read()
-    return node
+    return node_now(node.op) if type(node.op) is Turned else node
 
 
 set_expander(_expanded)

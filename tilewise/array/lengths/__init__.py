@@ -1,0 +1,1 @@
+"""Lengths that masks decide: what they are expected to be, and views before they are known."""
