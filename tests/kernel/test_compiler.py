@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import alike, call, one_op, reduction, same_bits
+from tests.kernel.test_program_passes import program_of
 from tilewise.backend import llvm
 from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.compile import build, compiler, cpu, linker, relocation
@@ -22,6 +23,7 @@ from tilewise.backend.llvm.emit.spec import Spec, VectorUnit
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.loops import combine, forms
 from tilewise.backend.llvm.loops.reducers import Reducer
+from tilewise.backend.llvm.program.emit import emitted
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
 from tilewise.kernel import interpret
@@ -300,3 +302,22 @@ def test_every_row_compiles_for_the_least_cpu() -> None:
         want = np.empty(5, out)
         interpret.run(kernel, (5,), args, (), [want])
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def distances(X, Y):
+    out = np.zeros((len(X), len(Y)))
+    for i in range(len(X)):
+        for j in range(len(Y)):
+            s = 0.0
+            for k in range(X.shape[1]):
+                d = X[i, k] - Y[j, k]
+                s += d * d
+            out[i, j] = np.sqrt(s)
+    return out
+
+
+def test_loops_gather_nothing() -> None:
+    """Sums that are done side by side are vectors of elements that are loaded one by one."""
+    program = program_of(distances, np.ones((5, 3)), np.ones((6, 3)))
+    made = build.optimised(emitted(program, build.ENTRY))
+    assert "masked.gather" not in made or not X86
