@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Collection
 from typing import Any
 
-from tilewise import engine
+from tilewise import engine, interrupts
 from tilewise.backend import threads
 from tilewise.engine.host import ServedHost
 from tilewise.engine.network.links import Address
@@ -40,6 +40,7 @@ class Forked(WiredCluster):
             self.processes[h].start()
 
     def _serve(self, host: int, pipe: Any) -> None:
+        interrupts.begin_anew()
         threads.set_threads(1)
         wire = Wire(host, self.secret, "127.0.0.1")
         pipe.send(wire.address)

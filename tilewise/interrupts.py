@@ -51,6 +51,16 @@ def _in_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
+def waits() -> bool:
+    """Whether Ctrl-C would wait here, in the main thread."""
+    return _State.depth > 0
+
+
+def begin_anew() -> None:
+    """In a process that was forked within blocks, of which it will see no end."""
+    _State.depth = 0
+
+
 class to_the_end:
     """Inside, Ctrl-C is noted, and raised when the block has ended. Blocks may lie in each other."""
 

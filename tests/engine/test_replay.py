@@ -268,19 +268,23 @@ def test_a_failure_names_its_line_and_leaves_nothing(scripted: list[Any], monkey
         x = tw.evaluate(tw.asarray(numpy.arange(40.0)).relayout(0))
         workers = session.cluster.host.workers.values()  # type: ignore[union-attr]
 
-        def fails(*_: Any) -> None:
-            raise ZeroDivisionError
+        real, failing = host_again.maker, list[bool]()
 
+        def made(node: Any) -> Any:
+            new = real(node)
+            return lambda: 1 / 0 if failing else new()
+
+        monkeypatch.setattr(host_again, "maker", made)
         for _ in range(5):
             x = tw.evaluate(x * 2)
         assert any(scripted)
         held, before = [w.blocks.reserved_bytes for w in workers], numpy.asarray(x)
-        monkeypatch.setattr(host_again, "fresh", fails)
+        failing.append(True)
         y = x * 2
         with pytest.raises(ZeroDivisionError) as caught:
             tw.evaluate(y)
         assert any("multiply, recorded at" in note for note in caught.value.__notes__)
-        monkeypatch.undo()
+        failing.clear()
         numpy.testing.assert_array_equal(numpy.asarray(y), before * 2)
         del y, caught
         gc.collect()  # the error knows its frames

@@ -1,14 +1,16 @@
-"""Values that a worker holds, by number. In: blocks of values. Out: the same. The blocks live in a BlockStore.
+"""Values that a worker holds, by number. In: blocks of values. Out: the same. The blocks live in a MemoryBlocks.
 
 A value is reserved before a step makes it, so that a step that does not fit is refused before it overwrites anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from tilewise.ops.traits.collectives import Parts
-from tilewise.store.base import BlockStore
+from tilewise.store.base import ND
+from tilewise.store.blocks import MemoryBlocks
 
 Key = tuple[str, int, int]  # kind and number of a value, and its block (-1: the worker holds it once)
 
@@ -22,7 +24,7 @@ def name_of(key: Key) -> str:
 class Held(Mapping[int, Parts]):
     """Values of one kind (`name`): those of the plan under way, or those that stay."""
 
-    def __init__(self, blocks: BlockStore, name: str) -> None:
+    def __init__(self, blocks: MemoryBlocks, name: str) -> None:
         self.blocks = blocks
         self.name = name
         self._parts: dict[int, Parts] = {}  # the blocks in the store, by value
@@ -44,6 +46,19 @@ class Held(Mapping[int, Parts]):
         for block, x in parts.items():
             blocks.put((name, number, block), x)
         self._reserved.pop(number, None)
+
+    def put_new(self, number: int, block: int, x: ND, lies: int | None = None) -> None:
+        """The only block of a value, in memory that is new, where nothing is refused (see `MemoryBlocks`)."""
+        self._parts[number] = {block: x}
+        self.blocks.put_new((self.name, number, block), x, lies)
+
+    def lies(self, number: int, also: Callable[[ND], Any]) -> tuple[Parts | None, int | None]:
+        """A value of one block, and how it lies if that has its memory to itself."""
+        parts = self._parts.get(number)
+        if parts is None or len(parts) != 1:
+            return self.get(number), None
+        (block,) = parts
+        return parts, self.blocks.lies((self.name, number, block), also)
 
     def put_constant(self, number: int, parts: Parts) -> None:
         """A number that is part of the plan, or a value that is counted elsewhere as long as this one is here."""

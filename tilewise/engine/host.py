@@ -21,6 +21,7 @@ from tilewise.engine.network.frames import flat
 from tilewise.engine.network.links import Address
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.network.wire import Wire
+from tilewise.engine.prepared import straight
 from tilewise.engine.prepared.plan import Prepared
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.saved import read_blocks, write_blocks
@@ -123,6 +124,8 @@ class Host:
             made = self._repeated(words)
             if made is not None:
                 return made
+            for w in self.workers.values():
+                w.fresh.enter()
             start, tag = Start.unpacked(words), Tag(epoch, run, 0)
             return self._traced(start, tag, scattered) if start.traced else self._run(start, tag, scattered)
         except Exception as error:
@@ -334,6 +337,8 @@ class ServedHost(Host):
         """Host these workers, which may share work with those of other processes."""
         super().reset(workers)
         self.known.clear()
+        alone = len(self.workers) == 1 and self.sharing is None and self.memory is None
+        self._only = next(iter(self.workers.values())) if alone else None  # who may run scripts straight on
         for w in self.workers.values():
             w.reached = self._reached
             if self.memory is None:
@@ -381,23 +386,23 @@ class ServedHost(Host):
 
     def _repeated(self, words: tuple[Any, ...]) -> Report | None:
         epoch, run, number, leaves, consts, keys, backend, gone, traced, _ = words
-        if len(self.workers) != 1 or self.sharing is not None or traced:
+        w = self._only
+        if w is None or traced or events.listeners:
             return None
-        (w,) = self.workers.values()
-        w.drop(gone)
-        again = w.repeat(number, leaves, consts, backend)
-        if again is None:
+        fresh, learned = w.fresh, w.plans[number]
+        fresh.drop(gone)
+        given = fresh.given(learned, backend, leaves, consts) if type(learned) is Prepared else None
+        if given is None:
             return None
+        by, values, peak = given
+        peak += w.blocks.reserved_bytes + fresh.nbytes
         self._told, self._under_way = time.monotonic(), (epoch, run)
-        me, transport, came, tag = w.index, self.transport, 0, Tag(epoch, run, 0)
-        for k, senders in enumerate(again.senders):
-            arrived = {v: transport.receive(v, me, tag) for v in senders} if senders else {}
-            came += again.advance(k, arrived, self._reached, came)
-            tag = Tag(epoch, run, k + 1)
-            for v, pieces in again.pieces(k):
-                transport.send(me, v, tag, pieces)
-        w.keep(keys, again)
-        return Report(came, 0, again.peak_bytes, told=() if me else self._small(keys))
+        came = straight.run(by, values, self.transport, w.index, epoch, run, self._reached)
+        fresh.keep(by, keys, values, leaves)
+        if w.index or not by.tells:
+            return Report(came, 0, peak)
+        fresh.enter()
+        return Report(came, 0, peak, told=self._small(keys))
 
     def _small(self, keys: Sequence[int]) -> tuple[tuple[int, Any], ...]:
         """Results that worker 0 has once and that are no longer than a message about them."""
@@ -407,6 +412,13 @@ class ServedHost(Host):
             if x is not None and x.nbytes <= TOLD_BYTES and x.dtype.kind in "biufc":
                 found.append((k, flat([x])[0]))
         return tuple(found)
+
+    def answer(self, method: str, args: Sequence[Any]) -> Any:
+        """The same; whatever is no run finds all values in their store."""
+        if method != "run":
+            for w in self.workers.values():
+                w.fresh.enter()
+        return super().answer(method, args)
 
     def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
         """The same, in the fewest words."""

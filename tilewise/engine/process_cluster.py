@@ -22,7 +22,7 @@ from tilewise.engine.messages import Report
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost
-from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, FAILED, REACHED
+from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, FAILED, REACHED, REPORTS
 from tilewise.engine.recovery.worker_errors import Failure, PackedFailure
 from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.interrupts import allowed, to_the_end
@@ -54,11 +54,15 @@ class Lines(Links):
             done, total, _ = min(self.reached.values())
             events.activity.reach("step", done, total, sum(nbytes for *_, nbytes in self.reached.values()))
             return
-        kind, number, answer = message
-        assert kind == ANSWER, message
+        if message[0] == REPORTS:
+            answers = message[1]
+        else:
+            assert message[0] == ANSWER, message
+            answers = (message[1:],)
         self.reached.pop(who, None)
-        if (who, number) in self.awaited:
-            self.answers[who, number] = answer
+        for number, answer in answers:
+            if (who, number) in self.awaited:
+                self.answers[who, number] = answer
 
 
 class WiredCluster(Cluster):

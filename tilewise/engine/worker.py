@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from tilewise import events
-from tilewise.backend.host.arrays import has_margins
 from tilewise.engine.collectives import Participant
 from tilewise.engine.held import Held, name_of
 from tilewise.engine.messages import Start
@@ -25,6 +24,7 @@ from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
 from tilewise.engine.prepared.plan import Once, Prepared, WorkerStep, neutral, nothing_of, reduction_of
 from tilewise.engine.prepared.replay import Again, again, repeats
+from tilewise.engine.prepared.straight import Fresh
 from tilewise.engine.rounds import Move, Run, Shuffle
 from tilewise.engine.stealing import Job, Sharing, nodes_of
 from tilewise.interrupts import allowed
@@ -58,6 +58,7 @@ class Worker:
         self.memory = memory
         self.blocks = MemoryBlocks(memory, f"worker {index}", name_of)
         self.store = Held(self.blocks, "stored value")
+        self.fresh = Fresh(self.store)
         self.values = Held(self.blocks, "value")  # of the run under way
         self.sources: dict[int, Source] = {}
         self.collectives: dict[int, Participant] = {}
@@ -76,8 +77,7 @@ class Worker:
 
     def drop(self, keys: Sequence[int]) -> None:
         """Let go of stored values."""
-        for k in keys:
-            self.store.drop(k)
+        self.fresh.drop(keys)
 
     def begin(self, start: Start, scattered: list[list[ND]]) -> None:
         """Start a run. `scattered` has this worker's pieces of the driver's arrays, scatter by scatter; each goes."""
@@ -112,39 +112,12 @@ class Worker:
             or not repeats(learned, start.backend)
         ):
             return None
-        leaves = [self.store.get(leaf, {}) if type(leaf) is int else {} for leaf in start.leaves]
-        if not all(leaves):
+        lies = self.fresh.lie(start.backend, start.leaves)
+        if lies is None:
             return None
-        given = [x for parts in leaves for x in parts.values()]
-        self._lies = (start.backend, *map(has_margins, given), *self.blocks.lie(given))
+        leaves, self._lies = lies
         peak = learned.peaks.get(self._lies)
         return None if peak is None else again(learned, start.backend, leaves, start.consts, peak)
-
-    def repeat(self, number: int, leaves: Sequence[Any], consts: Sequence[Any], backend: str) -> Again | None:
-        """A run by script; None if the plan has not run before on leaves that lie so."""
-        learned = self.plans[number]
-        if type(learned) is not Prepared or self.memory is not None or events.listeners:
-            return None
-        by = learned.scripts.get(backend)
-        if by is None:
-            return None
-        store, found = self.store, []
-        for leaf in leaves:
-            parts = store.get(leaf) if type(leaf) is int else None
-            if not parts:
-                return None
-            found.append(parts)
-        given = [x for parts in found for x in parts.values()]
-        peak = learned.peaks.get((backend, *map(has_margins, given), *self.blocks.lie(given)))
-        if peak is None:
-            return None
-        numbers = [np.frombuffer(raw, dtype)[0] for dtype, raw in consts]
-        return again(learned, backend, found, numbers, self.blocks.reserved_bytes + peak)
-
-    def keep(self, keys: Sequence[int], done: Again) -> None:
-        """Store the results of a run by script."""
-        for key, parts in zip(keys, done.results(), strict=True):
-            self.store.put(key, parts)
 
     def senders(self, index: int) -> list[int]:
         """The others that send something for a round."""
@@ -180,8 +153,7 @@ class Worker:
         assert self.now is not None
         start, learned = self.now
         if self.again is not None:
-            for key, parts in zip(start.keys, self.again.results(), strict=True):
-                self.store.put(key, parts)
+            self.again.keep(start.keys, self.store)
             return self.network_bytes, 0, self._held_before + self.again.peak_bytes
         for pos, key in zip(learned.plan.wanted, start.keys, strict=True):
             self.store.put(key, self.values[pos])

@@ -7,12 +7,15 @@ several threads: a worker does one thing after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.store.base import ND, BlockError, BlockStore
+
+WAYS_KEPT = 256  # in which blocks lie
 
 
 class _Memory:
@@ -26,13 +29,15 @@ class _Memory:
 
 
 class _Entry:
-    __slots__ = ("block", "memory", "pins", "reserved")
+    __slots__ = ("block", "counted", "lies", "memory", "pins", "reserved")
 
     def __init__(self, reserved: int, block: ND | None = None, memory: _Memory | None = None) -> None:
         self.block = block
         self.memory = memory
         self.pins = 0
         self.reserved = reserved
+        self.lies: int | None = None  # how it lies (`MemoryBlocks.lies`), if its memory counts as so many bytes:
+        self.counted = 0
 
 
 class MemoryBlocks(BlockStore):
@@ -50,6 +55,8 @@ class MemoryBlocks(BlockStore):
         self.reserved_bytes = self.peak_bytes = 0
         self._entries: dict[Hashable, _Entry] = {}
         self._memory: dict[int, _Memory] = {}  # by the id of the owner
+        self._ways: dict[tuple[Any, ...], int] = {}  # in which a block may lie: their numbers
+        self._numbers = count()
 
     def reserve(self, key: Hashable, nbytes: int) -> None:
         """Set bytes aside."""
@@ -108,6 +115,42 @@ class MemoryBlocks(BlockStore):
             found += (counted, seen.setdefault(id(owner), len(seen)), owner.nbytes, first, owner is x)
             found += (x.shape, x.strides, x.flags.writeable)
         return found
+
+    def put_new(self, key: Hashable, block: ND, lies: int | None) -> None:
+        """The same as `put` for a block in memory that is new, where there is no budget and nothing was reserved.
+
+        `lies`: what `lies` would give for it, if that is known.
+        """
+        owner: Any = block
+        while type(owner.base) is np.ndarray:
+            owner = owner.base
+        memory = self._memory[id(owner)] = _Memory(owner)
+        memory.blocks = 1
+        nbytes = memory.nbytes = block.nbytes
+        entry = self._entries[key] = _Entry(0, block, memory)
+        entry.lies, entry.counted = lies, nbytes
+        total = self.reserved_bytes = self.reserved_bytes + nbytes
+        if total > self.peak_bytes:
+            self.peak_bytes = total
+
+    def lies(self, key: Hashable, also: Callable[[ND], Any]) -> int | None:
+        """How a block lies that has its memory to itself, as a number; None if it has not.
+
+        Blocks have the same number if `lie` and `also` find them alike.
+        """
+        entry = self._entries[key]
+        block, memory = entry.block, entry.memory
+        if memory is None or memory.blocks > 1:
+            return None
+        if entry.lies is None or entry.counted != memory.nbytes:
+            assert block is not None
+            way = (also(block), *self.lie([block]))
+            if way not in self._ways:
+                if len(self._ways) >= WAYS_KEPT:
+                    self._ways.clear()  # their numbers are not used again
+                self._ways[way] = next(self._numbers)
+            entry.lies, entry.counted = self._ways[way], memory.nbytes
+        return entry.lies
 
     def get(self, key: Hashable) -> ND:
         """The block of a key."""

@@ -15,7 +15,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
+from math import prod
 from sys import getrefcount, is_finalizing
 from typing import TYPE_CHECKING, Any
 
@@ -256,6 +258,13 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] 
     if nbytes < _pooled_at_bytes or kind.kind not in "biufc" or nbytes > sys.maxsize:  # NumPy's complaint
         return np.ndarray(shape, kind, strides=strides)
     return _pool.empty(shape, kind, nbytes, strides)
+
+
+def maker(shape: tuple[int, ...], dtype: np.dtype[Any], order_perm: tuple[int, ...] | None = None) -> Callable[[], ND]:
+    """`empty` for arrays of one kind."""
+    if order_perm is None and 0 < prod(shape) * dtype.itemsize < _pooled_at_bytes:
+        return partial(np.empty, shape, dtype)
+    return partial(empty, shape, dtype, order_perm)
 
 
 def taken_over(view: ND) -> ND | None:

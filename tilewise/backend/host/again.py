@@ -7,13 +7,14 @@ only where the caller sees to it (`np.errstate`, which takes as long as a small 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewise.backend import threads
 from tilewise.backend.host import steps
-from tilewise.backend.host.arrays import fresh
+from tilewise.backend.host.arrays import fresh, maker
 from tilewise.backend.host.steps import Values, box_around, called, made_by, run_step
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
@@ -37,6 +38,19 @@ def bound_step(step: Step, kernel: Any, nodes: Sequence[Any]) -> Bound:
         if 0 not in dims:
             return _pass(step, kernel, nodes, dims)
     return lambda values: run_step(step, kernel, nodes, values, set())
+
+
+def _getter(at: Sequence[int]) -> Callable[[Values], Any]:
+    """What takes some of the values out of all."""
+    if len(at) > 1:
+        return itemgetter(*at)
+    return (lambda values: [values[x] for x in at]) if at else lambda values: ()
+
+
+def _new(bound: Bound, at: Sequence[int]) -> Bound:
+    """Note which values a function always makes in memory of their own, as `fresh` gives it."""
+    bound.makes_new = at  # type: ignore[attr-defined]
+    return bound
 
 
 def _view(step: View, node: Any) -> Bound:
@@ -64,10 +78,10 @@ def _call(step: Call, node: Any) -> Bound:
             values[pos] = called(node, [values[x] for x in inputs])
 
         return call
-    nbytes, function = node.nbytes, op.numpy
+    nbytes, function, get = node.nbytes, op.numpy, _getter(inputs)
 
     def small_map(values: Values) -> None:
-        given = [values[x] for x in inputs]
+        given = get(values)
         small = nbytes < steps._map_parallel_bytes
         values[pos] = np.asarray(function(*given)) if small else called(node, given)
 
@@ -75,27 +89,29 @@ def _call(step: Call, node: Any) -> Bound:
 
 
 def _pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: tuple[int, ...]) -> Bound:
-    inputs, params, places = step.inputs, step.params, step.outs
+    inputs, params, places = _getter(step.inputs), _getter(step.params), step.outs
     if not step.plain:
         return _writing_pass(step, kernel, nodes, dims)
     if len(places) == 1:
         (pos,) = places
-        node = nodes[pos]
+        new = maker(nodes[pos])
 
         def single(values: Values) -> None:
-            made = fresh(node)
-            kernel(dims, [values[x] for x in inputs], [values[x] for x in params], (made,))
+            made = new()
+            kernel(dims, inputs(values), params(values), (made,))
             values[pos] = made
 
-        return single
+        return _new(single, places)
+
+    makers = [maker(nodes[pos]) for pos in places]
 
     def several(values: Values) -> None:
-        made = [fresh(nodes[pos]) for pos in places]
-        kernel(dims, [values[x] for x in inputs], [values[x] for x in params], made)
+        made = [new() for new in makers]
+        kernel(dims, inputs(values), params(values), made)
         for pos, x in zip(places, made, strict=True):
             values[pos] = x
 
-    return several
+    return _new(several, places)
 
 
 class _Beside(NamedTuple):
@@ -129,28 +145,50 @@ def _beside(step: Pass, k: int, nodes: Sequence[Any]) -> _Beside | None:
 
 def _writing_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: tuple[int, ...]) -> Bound:
     """A pass that writes into parts of other arrays, or reduces."""
-    inputs, params = step.inputs, step.params
+    inputs, params = _getter(step.inputs), _getter(step.params)
     # Position, node, the window or the part that is filled, and how, where it is always done in the same way.
-    outs: list[tuple[int, Any, Any, Any, _Beside | None]] = []
+    outs: list[tuple[int, Callable[[], Any], Any, Any, _Beside | None]] = []
     for k, pos in enumerate(step.outs):
         node = nodes[pos]
         if step.writes[k] is not None:
             assert isinstance(node.op, Update)
-            outs.append((pos, node, node.op.window, None, _beside(step, k, nodes)))
+            outs.append((pos, maker(node), node.op.window, None, _beside(step, k, nodes)))
         else:
             dropped = drops_axes(step, k, node)
             key = (*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis) if dropped else None
-            outs.append((pos, node, None, key, None))
+            outs.append((pos, maker(node), None, key, None))
+
+    if len(outs) == 1:
+        ((pos, new, window, key, beside),) = outs
+        if window is None:
+
+            def reducing(values: Values) -> None:
+                out = new()
+                kernel(dims, inputs(values), params(values), (out if key is None else out[key],))
+                values[pos] = out
+
+            return _new(reducing, (pos,))
+        if beside is not None and not any(large for large, _ in beside.copied):
+            source, inside, parts = beside.base, beside.window, [part for _, part in beside.copied]
+
+            def updating(values: Values) -> None:
+                out, base = new(), values[source]
+                for part in parts:
+                    out[part] = base[part]
+                kernel(dims, inputs(values), params(values), (out[inside],))
+                values[pos] = out
+
+            return _new(updating, (pos,))
 
     def writing(values: Values) -> None:
-        given = [values[x] for x in inputs]
+        given = inputs(values)
         made, seen = [], []
-        for k, (_, node, window, key, beside) in enumerate(outs):
+        for k, (_, new, window, key, beside) in enumerate(outs):
             if window is None:
-                out = fresh(node)
+                out = new()
                 seen.append(out if key is None else out[key])
             elif beside is not None:
-                out, base = fresh(node), values[beside.base]
+                out, base = new(), values[beside.base]
                 for large, part in beside.copied:
                     if large:
                         threads.parallel_copy(out[part], base[part])
@@ -161,8 +199,8 @@ def _writing_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any],
                 out = made_by(step, k, nodes, values, given, set())
                 seen.append(window.on(out))
             made.append(out)
-        kernel(dims, given, [values[x] for x in params], seen)
+        kernel(dims, given, params(values), seen)
         for (pos, *_), out in zip(outs, made, strict=True):
             values[pos] = out
 
-    return writing
+    return _new(writing, [pos for pos, _, window, _, beside in outs if window is None or beside is not None])

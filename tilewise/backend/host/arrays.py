@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,12 @@ def fresh(node: Node) -> np.ndarray[Any, Any]:
         made.key, made.rows = id(base), margin
         return base[margin:-margin]
     return pool.empty(node.dims, node.dtype, node.order)
+
+
+def maker(node: Node) -> Callable[[], np.ndarray[Any, Any]]:
+    """`fresh` for a node of which there are many arrays."""
+    margin = 0 if type(node) is Node else getattr(node, "margin", 0)
+    return partial(fresh, node) if margin else pool.maker(node.dims, node.dtype, node.order)
 
 
 def walked(x: np.ndarray[Any, Any], along: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:

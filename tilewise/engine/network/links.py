@@ -19,7 +19,7 @@ from typing import Any
 
 from tilewise.engine.network.frames import Reader, frame, write
 from tilewise.engine.network.transport import PeerLost
-from tilewise.interrupts import allowed
+from tilewise.interrupts import allowed, waits
 from tilewise.records import dataclass
 
 Address = tuple[str, int]
@@ -156,8 +156,8 @@ class Links:
 
     def progress(self, seconds: float | None = None) -> bool:
         """Wait until something can be read or written, and do that; whether anything happened."""
-        if seconds == 0.0:
-            events = self._poll.poll(0)
+        if seconds == 0.0 or not waits():
+            events = self._poll.poll(None if seconds is None else seconds * 1e3)
         else:
             with allowed():
                 events = self._poll.poll(None if seconds is None else seconds * 1e3)

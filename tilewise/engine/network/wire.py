@@ -33,7 +33,8 @@ REACHED = 8  # steps done, all steps, bytes that came: to the driver
 PART = 9  # epoch, ticket, where it belongs, one piece: of what a job makes, before it is done
 OFFER = 10  # what makes an Offer: memory for large pieces from the process that sends this
 TAKEN = 11  # number of an offer, whether it will be used
-MOST_ANSWERS = 8  # that are sent at once: the driver goes on when it has some
+REPORTS = 12  # several answers: numbers of calls, and results in which there are no arrays
+MOST_REPORTS = 8  # that are sent at once: the driver goes on when it has some
 IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
 
@@ -58,7 +59,7 @@ class Wire(Links):
         self._pieces: dict[tuple[int, ...], list[ND]] = {}  # by sender, receiver and tag
         self._failed: set[tuple[int, int]] = set()  # (process, run)
         self._calls: deque[Call] = deque()
-        self._answers: list[Any] = []  # frames that go to the driver when there is nothing else to do
+        self._reports: list[tuple[int, Any]] = []  # that go to the driver when there is nothing else to do
         self._over = False  # the driver is gone
         self.helps: Callable[..., None] | None = None  # does a job for another process, if they share work at all
         self.results: dict[tuple[int, int], list[ND] | None] = {}  # of jobs, by process and ticket; None: under way
@@ -92,7 +93,7 @@ class Wire(Links):
         if self._failed:
             self._failed = {f for f in self._failed if f[1] >= run}
 
-    def send(self, sender: int, receiver: int, tag: Tag, pieces: Sequence[ND]) -> None:
+    def send(self, sender: int, receiver: int, tag: tuple[int, int, int], pieces: Sequence[ND]) -> None:
         """Give pieces to a worker, perhaps one of this process."""
         home = self._homes[receiver]
         if home == self.me:
@@ -141,20 +142,22 @@ class Wire(Links):
                 found.append(x.T if turned else x)
         return found
 
-    def receive(self, sender: int, receiver: int, tag: Tag) -> list[ND]:
+    def receive(self, sender: int, receiver: int, tag: tuple[int, int, int]) -> list[ND]:
         """Wait for pieces."""
         key = sender, receiver, *tag
         found = self._pieces.pop(key, None)
+        epoch, run, _ = tag
         while found is None:
-            self._check(tag.epoch)
+            self._check(epoch)
             home = self._homes[sender]
-            if (home, tag.run) in self._failed or (DRIVER, tag.run) in self._failed:
+            if (home, run) in self._failed or (DRIVER, run) in self._failed:
                 raise PeerFailed
             if home not in self.links:
                 raise PeerLost(f"worker {sender} is gone")
             self._rest()
             found = self._pieces.pop(key, None)
-        self._busy()
+        if self._said:
+            self._say_idle(False)
         return found
 
     def fail(self, tag: Tag) -> None:
@@ -176,7 +179,7 @@ class Wire(Links):
         elif self._said:
             self.progress()
         elif not self.progress(IDLE_SECONDS):
-            self._say(True)
+            self._say_idle(True)
 
     def rest_no_more(self) -> None:
         """This process takes no jobs from now on."""
@@ -186,9 +189,9 @@ class Wire(Links):
     def _busy(self) -> None:
         """There is something to do again."""
         if self._said:
-            self._say(False)
+            self._say_idle(False)
 
-    def _say(self, idle: bool) -> None:
+    def _say_idle(self, idle: bool) -> None:
         self._said = idle
         for who in [w for w in self.links if w != DRIVER]:
             with suppress(PeerLost):
@@ -211,7 +214,7 @@ class Wire(Links):
         while self._jobs:
             self.helps(*self._jobs.popleft())
             if self._said and not self._jobs:
-                self._say(True)
+                self._say_idle(True)
         return found
 
     def waits_for(self, process: int, epoch: int, run: int) -> bool:
@@ -230,12 +233,13 @@ class Wire(Links):
     def next_call(self) -> Call | None:
         """Wait for a call; None when the driver is gone."""
         while not self._calls:
-            if self._answers:
-                self._say_answers()
+            if self._reports:
+                self._say()
             if self._over:
                 return None
             self._rest()
-        self._busy()
+        if self._said:
+            self._say_idle(False)
         return self._calls.popleft()
 
     def answer(self, call: Call, result: Any, soon: bool = False) -> None:
@@ -245,14 +249,18 @@ class Wire(Links):
         driver waits for the last one, if at all.
         """
         if call.number and call.epoch == self.epoch and not self._over:
-            self._answers += (plain_frame if soon else frame)((ANSWER, call.number, result))
-            if not soon or len(self._answers) >= MOST_ANSWERS:
-                self._say_answers()
+            if soon:
+                self._reports.append((call.number, result))
+                if len(self._reports) >= MOST_REPORTS:
+                    self._say()
+            else:
+                self._say(frame((ANSWER, call.number, result)))
 
-    def _say_answers(self) -> None:
-        frames, self._answers = self._answers, []
+    def _say(self, answer: Sequence[Any] = ()) -> None:
+        """Send what is held back, then an answer."""
+        reports, self._reports = self._reports, []
         try:
-            self.post_frame(DRIVER, frames)
+            self.post_frame(DRIVER, [*(plain_frame((REPORTS, reports)) if reports else ()), *answer])
         except PeerLost:
             self._over = True
 
@@ -309,7 +317,7 @@ class Wire(Links):
             self._pieces.clear()
             self._failed.clear()
             self._calls.clear()
-            self._answers.clear()
+            self._reports.clear()
             self._jobs.clear()
             self._idle.clear()
             self.results.clear()

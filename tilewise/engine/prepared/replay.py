@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend.host.again import bound_step
-from tilewise.backend.host.arrays import widened
+from tilewise.backend.host.arrays import has_margins, widened
+from tilewise.engine.held import Held
 from tilewise.engine.prepared.plan import Index, Prepared, WorkerStep, nothing_of
 from tilewise.engine.rounds import Act, Move, Run
 from tilewise.engine.run import Runner, any_unshared, note_site
 from tilewise.interrupts import allowed
+from tilewise.ir.reductions import Reduction
 from tilewise.layout import Exchange, Shard, Stored, blocked
 from tilewise.layout import dims as dims_of
 from tilewise.ops.traits.collectives import Parts
@@ -30,13 +32,16 @@ from tilewise.store import pool
 ND = np.ndarray[Any, Any]
 Values = list[Any]  # by position, those on the way between two exchanges at the end
 Waiting = Mapping[int, list[ND]]  # pieces that came, by sender
-_NOTHING: Waiting = {}
+NOTHING: Waiting = {}
 _QUIET: Any = nullcontext()
+BRIEF_BYTES = 1 << 20  # that a pass sees, so that nobody need hear of its end
 _UNKNOWN: Any = object()  # whether there is a script
 
 
 class Script:
     """A plan as one worker runs it again."""
+
+    lies: dict[int, int]  # by position: how results lie that are always in new memory (`MemoryBlocks.lies`), once seen
 
     def __init__(self, learned: Prepared, backend: str) -> None:
         plan, block = learned.plan, learned.blocks[0]
@@ -44,7 +49,6 @@ class Script:
         shown = _Shown(plan)
         self.joins = [tuple(_Joining(learned, m, shown) for m in _moves(r.joins)) for r in learned.rounds]
         self.bodies = [tuple(_acts(learned, r.body, backend, shown)) for r in learned.rounds]
-        self.does = [bool(joins or body) for joins, body in zip(self.joins, self.bodies, strict=True)]
         self.loud = [
             any(j.reduce is not None for j in joins) or any(type(step) not in (Pass, View) for *_, step in body)
             for joins, body in zip(self.joins, self.bodies, strict=True)
@@ -62,6 +66,39 @@ class Script:
             (pos, None if pos in nowhere else block if blocked(plan.layouts[pos]) else -1) for pos in plan.wanted
         ]
         self.leaves = {pos: k for k, pos in enumerate(plan.leaves)}
+        made = {x for acts in self.bodies for act, *_ in acts for x in getattr(act, "makes_new", ())}
+        twice = len({*plan.wanted}) < len(plan.wanted)
+        self.new = set() if twice else made.intersection(plan.wanted)
+        self.lies = {}
+        self.tells = any(block == -1 or pos in self.leaves for pos, block in self.results)
+        self.calls = [tuple(j.bound() for j in joins) for joins in self.joins]
+        self.rounds = [*zip(self.senders, self.calls, self.bodies, self.cuts, self.loud, strict=True)]
+        self._consts = plan.consts
+        self._blank: Values = [None] * self.length
+        self._given: Any = None  # the numbers that are in it
+
+    def values(self, consts: Sequence[tuple[str, bytes]]) -> Values:
+        """Nothing but the plan's numbers, given as they are sent; those of a loop are often the same in each step."""
+        if consts and consts != self._given:
+            for pos, (dtype, raw) in zip(self._consts, consts, strict=True):
+                self._blank[pos] = np.frombuffer(raw, dtype).reshape(())
+            self._given = consts
+        return self._blank.copy()
+
+    def keep(self, keys: Sequence[int], values: Values, leaves: Sequence[Parts], store: Held) -> None:
+        """Store what the plan makes; some of it may be its leaves."""
+        for key, (pos, block) in zip(keys, self.results, strict=True):
+            if pos in self.leaves:
+                store.put(key, leaves[self.leaves[pos]])
+            elif block is None:
+                store.put(key, {})
+            elif pos not in self.new:
+                store.put(key, {block: values[pos]})
+            else:
+                lies = self.lies.get(pos)
+                store.put_new(key, block, values[pos], lies)
+                if lies is None and (lies := store.lies(key, has_margins)[1]) is not None:
+                    self.lies[pos] = lies
 
 
 class Again:
@@ -70,7 +107,6 @@ class Again:
     def __init__(self, by: Script, values: Values, leaves: Sequence[Parts], peak_bytes: int) -> None:
         self._by, self._values, self._leaves = by, values, leaves
         self.peak_bytes = peak_bytes  # as whoever asked for the run counts it
-        self.senders = by.senders  # by round
 
     def advance(self, k: int, waiting: Waiting, reached: Callable[[int, int, int], None] | None, before: int) -> int:
         """One round, but for what is sent after it: the bytes that came from others, beside those before it.
@@ -78,13 +114,14 @@ class Again:
         No block is counted on the way: Ctrl-C may come at any moment.
         """
         by, values, came, step = self._by, self._values, 0, None
-        if not by.does[k]:
+        joins, body = by.calls[k], by.bodies[k]
+        if not joins and not body:
             return 0
         try:
             with allowed(), np.errstate(all="ignore") if by.loud[k] else _QUIET:  # recorded work raises no warnings
-                for join in by.joins[k]:
+                for join in joins:
                     came += join(values, waiting)
-                for act, frees, done, step in by.bodies[k]:  # noqa: B007
+                for act, frees, done, step in body:  # noqa: B007
                     act(values)
                     for x in frees:
                         values[x] = None
@@ -101,13 +138,9 @@ class Again:
         values = self._values
         return [(v, [values[pos][at] for pos, at in cuts]) for v, cuts in self._by.cuts[k]]
 
-    def results(self) -> list[Parts]:
-        """The blocks of what the plan makes; some may be its leaves."""
-        by, values, leaves = self._by, self._values, self._leaves
-        return [
-            leaves[by.leaves[pos]] if pos in by.leaves else {} if block is None else {block: values[pos]}
-            for pos, block in by.results
-        ]
+    def keep(self, keys: Sequence[int], store: Held) -> None:
+        """Store the results."""
+        self._by.keep(keys, self._values, self._leaves, store)
 
 
 def repeats(learned: Prepared, backend: str) -> bool:
@@ -180,7 +213,9 @@ def _acts(learned: Prepared, body: Any, backend: str, shown: _Shown) -> Any:
             yield _Joining(learned, act, shown), (), 0, None
         else:
             for k, step in enumerate(learned.steps(act, backend), act.first + 1):
-                yield _step(learned, step, nodes), step.frees, 0 if type(step.step) is View else k, step.step
+                seen = sum(nodes[x].nbytes for x in (*step.reads, *step.makes))
+                brief = type(step.step) is View or (type(step.step) is Pass and seen < BRIEF_BYTES)
+                yield _step(learned, step, nodes), step.frees, 0 if brief else k, step.step
 
 
 def _step(learned: Prepared, bound: WorkerStep, nodes: Any) -> Callable[[Values], None]:
@@ -226,7 +261,59 @@ class _Joining:
         else:
             self.seen = False
 
-    def __call__(self, values: Values, waiting: Waiting = _NOTHING) -> int:
+    def bound(self) -> Callable[[Values, Waiting], int]:
+        """The same as a call, with fewer words for what most exchanges are: two contributions, or copies."""
+        if self.seen or self.empty or self.narrower is not None:
+            return self
+        if self.reduce is None:
+            return self._copies() if self.ghosts is None else self._widens(*self.ghosts)
+        return self._sums(self.reduce) if len(self.pieces) == 2 and len(self.groups) == 1 else self
+
+    def _widens(self, low: int, high: int) -> Callable[[Values, Waiting], int]:
+        pos, copies = self.pos, self._copies()
+
+        def widens(values: Values, waiting: Waiting) -> int:
+            return copies(values, waiting) if widened(values[pos], low, high) is None else self(values, waiting)
+
+        return widens
+
+    def _sums(self, reduce: Reduction) -> Callable[[Values, Waiting], int]:
+        (_, first, one, here, _), (at, second, two, there, _) = self.pieces
+        pos, target, frees, new = self.pos, self.target, self.frees, pool.maker(self.dims, self.dtype, self.order)
+
+        def sums(values: Values, waiting: Waiting) -> int:
+            source, made = values[pos], new()
+            a = source[here] if first < 0 else waiting[first].pop(0)
+            b = source[there] if second < 0 else waiting[second].pop(0)
+            reduce.combine(a, b, made[at])
+            values[target] = made
+            for x in frees:
+                values[x] = None
+            return (a.nbytes if one and first >= 0 else 0) + (b.nbytes if two and second >= 0 else 0)
+
+        return sums
+
+    def _copies(self) -> Callable[[Values, Waiting], int]:
+        mine = tuple((at, local) for at, sender, _, local, _ in self.pieces if sender < 0)
+        theirs = tuple((at, sender, crosses) for at, sender, crosses, _, _ in self.foreign)
+        pos, target, frees, new = self.pos, self.target, self.frees, pool.maker(self.dims, self.dtype, self.order)
+
+        def copies(values: Values, waiting: Waiting) -> int:
+            source, made, count = values[pos], new(), 0
+            for at, local in mine:
+                made[at] = source[local]
+            for at, sender, crosses in theirs:
+                data = made[at] = waiting[sender].pop(0)
+                if crosses:
+                    count += data.nbytes
+            values[target] = made
+            for x in frees:
+                values[x] = None
+            return count
+
+        return copies
+
+    def __call__(self, values: Values, waiting: Waiting = NOTHING) -> int:
         source, pieces, target = values[self.pos], self.pieces, None
         if self.seen:
             ((_, sender, crosses, local, _),) = pieces

@@ -1,0 +1,141 @@
+"""Runs by script in a process with one worker, in the fewest words. In: a script, arrays, a wire. Out: arrays.
+
+What `replay.py` does round by round for workers that take turns is one loop here, and results are not entered in the
+worker's store until something else than such a run asks for them: loops of small steps drop what they make soon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.host.arrays import has_margins
+from tilewise.engine.held import Held
+from tilewise.engine.network.wire import Wire
+from tilewise.engine.prepared.plan import Prepared
+from tilewise.engine.prepared.replay import NOTHING, Script, Values, Waiting
+from tilewise.engine.run import note_site
+from tilewise.interrupts import allowed, waits
+from tilewise.ops.traits.collectives import Parts
+
+ND = np.ndarray[Any, Any]
+Reached = Callable[[int, int, int], None]
+
+
+class Fresh:
+    """Results in new memory that are not in a worker's store yet."""
+
+    def __init__(self, store: Held) -> None:
+        self._store = store
+        self._values: dict[int, tuple[Any, ND, int]] = {}  # by key: the only block, its array, and how it lies
+        self.nbytes = 0
+
+    def drop(self, keys: Sequence[int]) -> None:
+        """Let go of values, wherever they are."""
+        for key in keys:
+            found = self._values.pop(key, None)
+            if found is None:
+                self._store.drop(key)
+            else:
+                self.nbytes -= found[1].nbytes
+
+    def enter(self) -> None:
+        """All of them go to the store."""
+        if self._values:
+            for key, (block, x, lies) in self._values.items():
+                self._store.put_new(key, block, x, lies)
+            self._values.clear()
+            self.nbytes = 0
+
+    def given(
+        self, learned: Prepared, backend: str, leaves: Sequence[Any], consts: Sequence[Any]
+    ) -> tuple[Script, Values, int] | None:
+        """A script, its values before the run, and what the run takes up; None if it must be run in another way."""
+        by: Script | None = learned.scripts.get(backend)
+        if by is None:
+            return None
+        values, ways = by.values(consts), list[Any]([backend])
+        for pos, leaf in zip(learned.plan.leaves, leaves, strict=True):
+            there = self._values.get(leaf)
+            way: int | None
+            if there is not None:
+                _, values[pos], way = there
+            elif type(leaf) is int:
+                parts, way = self._store.lies(leaf, has_margins)
+                if not parts:
+                    return None
+                (values[pos],) = parts.values()
+            else:
+                return None
+            ways.append(way)
+        lies: tuple[Any, ...] = (*ways,)
+        if None in lies:
+            self.enter()
+            found = self.lie(backend, leaves)
+            if found is None:
+                return None
+            lies = found[1]
+        peak = learned.peaks.get(lies)
+        return None if peak is None else (by, values, peak)
+
+    def lie(self, backend: str, leaves: Sequence[Any]) -> tuple[list[Parts], tuple[Any, ...]] | None:
+        """Stored values, and how they lie: equal where a run counts blocks alike. None if one is not here."""
+        found, ways = list[Parts](), list[Any]([backend])
+        for leaf in leaves:
+            parts, way = self._store.lies(leaf, has_margins) if type(leaf) is int else (None, None)
+            if not parts:
+                return None
+            found.append(parts)
+            ways.append(way)
+        if None in ways:  # some share memory
+            given = [x for parts in found for x in parts.values()]
+            return found, (backend, *map(has_margins, given), *self._store.blocks.lie(given))
+        return found, (*ways,)
+
+    def keep(self, by: Script, keys: Sequence[int], values: Values, leaves: Sequence[int]) -> None:
+        """Take the results of a run."""
+        if len(by.lies) < len(keys):  # not all are in new memory, or it is not known yet how they lie
+            self.enter()
+            by.keep(keys, values, [self._store[x] for x in leaves], self._store)
+            return
+        for key, (pos, block) in zip(keys, by.results, strict=True):
+            x = values[pos]
+            self._values[key] = block, x, by.lies[pos]
+            self.nbytes += x.nbytes
+
+
+def run(by: Script, values: Values, wire: Wire, me: int, epoch: int, number: int, reached: Reached) -> int:
+    """All rounds: the bytes that came from others. No block is counted on the way: Ctrl-C may come at any moment."""
+    came, now = 0, (epoch, number, 0)
+    for k, (senders, joins, body, cuts, loud) in enumerate(by.rounds, 1):
+        waiting = {v: wire.receive(v, me, now) for v in senders} if senders else NOTHING
+        if loud or waits():
+            with allowed(), np.errstate(all="ignore"):
+                came += _compute(by, values, waiting, joins, body, came, reached)
+        elif joins or body:
+            came += _compute(by, values, waiting, joins, body, came, reached)
+        now = epoch, number, k
+        for v, parts in cuts:
+            wire.send(me, v, now, [values[pos][at] for pos, at in parts])
+    return came
+
+
+def _compute(by: Script, values: Values, waiting: Waiting, joins: Any, body: Any, before: int, reached: Reached) -> int:
+    """What is between two messages: the bytes that came."""
+    came, step = 0, None
+    try:
+        for join in joins:
+            came += join(values, waiting)
+        for act, frees, done, step in body:  # noqa: B007
+            act(values)
+            for x in frees:
+                values[x] = None
+            if done:
+                reached(done, by.steps, before + came)
+    except Exception as error:
+        if step is not None:
+            note_site(error, by.nodes, step)
+        raise
+    return came
