@@ -9,6 +9,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # `signal` turns numbers into enumerations, which takes longer
 import _thread
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -47,8 +48,22 @@ def _raise_noted() -> None:
         _State.before(*args)
 
 
+_ident = threading.get_ident
+_main = threading.main_thread().ident
+
+
+def _adopt_main_thread() -> None:
+    """In a process that was forked, the thread that forked it is the main one."""
+    global _main
+    _main = threading.main_thread().ident
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_adopt_main_thread)
+
+
 def _in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
+    return _ident() == _main
 
 
 def waits() -> bool:
@@ -67,7 +82,7 @@ class to_the_end:
     __slots__ = ("_counts", "_open")
 
     def __enter__(self) -> None:
-        self._counts = _in_main_thread()
+        self._counts = _ident() == _main
         if not self._counts:
             return
         state = _State

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.array.session import unlimited_memory
 from tilewise.backend import threads
-from tilewise.ir.node import Node, known_leaf
+from tilewise.ir.node import Leaf, Node, known_leaf
 from tilewise.ir.order import by_strides, strides_of
 from tilewise.store import pool
 
@@ -86,7 +86,7 @@ class Cell:
         """The node that stands for the current value."""
         node = self.node
         if node is not None:
-            return node if node.inputs else _expander(self, node)
+            return node if node.inputs or type(node.op) is Leaf else _expander(self, node)
         leaf = self.leaf
         found = None if leaf is None else leaf()
         if found is None:

@@ -17,7 +17,7 @@ from tilewise.array.cell import LOCK, ND, NOWHERE, Cell, Outside, address, root
 from tilewise.array.number import GIVEN, set_array
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ops.elementwise import part
-from tilewise.ops.views import Window, strided, view
+from tilewise.ops.views import Window, shared_window, strided, view
 from tilewise.store.base import Source
 
 
@@ -458,7 +458,7 @@ def window_of(x: Array) -> Window | None:
     if _whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype:
         return None
     offset = address(nd) - address(root(nd))
-    return Window(offset, nd.shape, nd.strides, nd.dtype, base.shape, base.order, base.dtype)
+    return shared_window(offset, nd.shape, nd.strides, nd.dtype, base.shape, base.order, base.dtype)
 
 
 def same_window(x: Array, y: Array) -> bool:

@@ -29,6 +29,7 @@ from tilewise.ops.index import Gather, KeyInBase, compress, counts_through, key_
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.views import view
 
+_PLAIN = (int, type(None))
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
 OBJECT = np.dtype(object)
@@ -56,6 +57,8 @@ def plain_key(key: Any) -> Any:
 def plain_part(k: Any) -> Any:
     """One part of a key: 0-d integer Arrays become integers, also inside slices."""
     t = type(k)
+    if t is slice and type(k.start) in _PLAIN and type(k.stop) in _PLAIN and type(k.step) in _PLAIN:
+        return k
     if t is Array and k.ndim == 0 and k.dtype.kind in "iu":
         return int(forcing.force(k))
     if t is slice and (type(k.start) is Array or type(k.stop) is Array or type(k.step) is Array):
@@ -236,8 +239,10 @@ Array.__getitem__ = getitem
 
 def show(shown: ND, key: Any) -> ND | None:
     """The view for a basic key, or None if it names one element (a meta array must not be read)."""
+    if type(key) is slice:
+        return shown[key]
     parts = key if type(key) is tuple else (key,)
-    ints = sum(isinstance(k, int | np.integer) for k in parts)
+    ints = sum([isinstance(k, int | np.integer) for k in parts])
     if ints == shown.ndim == len(parts):
         return None
     if parts == ():

@@ -91,7 +91,7 @@ def find_arrays(args: Any, out: list[Array]) -> None:
 
 def numeric(*dtypes: np.dtype[Any]) -> bool:
     """Whether all dtypes are among those that can be recorded (no objects, strings, dates, records)."""
-    return all(d.char in NATIVE_KINDS and d.isnative for d in dtypes)
+    return all([d.char in NATIVE_KINDS and d.isnative for d in dtypes])
 
 
 # -- results -------------------------------------------------------------------------------------------------------

@@ -60,9 +60,10 @@ class Lines(Links):
             assert message[0] == ANSWER, message
             answers = (message[1:],)
         self.reached.pop(who, None)
+        awaited, found = self.awaited, self.answers
         for number, answer in answers:
-            if (who, number) in self.awaited:
-                self.answers[who, number] = answer
+            if (key := (who, number)) in awaited:
+                found[key] = answer
 
 
 class WiredCluster(Cluster):

@@ -37,6 +37,8 @@ def by_strides(shape: Sequence[Any], strides: Sequence[int]) -> Order:
 def strides_of(shape: Sequence[int], itemsize: int, order: Order) -> tuple[int, ...]:
     """Strides of a contiguous array in that order; NumPy gives new memory without elements none."""
     n = len(shape)
+    if n == 1:
+        return (itemsize,) if shape[0] else (0,)
     out = [0] * n
     if 0 in shape:
         return tuple(out)

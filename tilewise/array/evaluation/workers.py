@@ -79,7 +79,9 @@ def run_again(graph: Graph, settings: Settings) -> bool:
             if begun:
                 progress.end()
         _note_moved(cluster, announced, began, before, sys._getframe(0))
-        _give(graph.outputs, results, True)
+        here = session_here()
+        for c, remote in zip(graph.outputs, results, strict=False):
+            _take(c, remote, None if c.owner is here else whole(remote))
     return True
 
 
@@ -89,13 +91,18 @@ def _give(outputs: Sequence[Cell], results: Sequence[Remote], stays: bool) -> No
     for c, remote in zip(outputs, results, strict=False):
         found = None if stays and c.owner is here else whole(remote)
         with to_the_end():
-            PENDING.pop(id(c), None)
-            if found is not None:
-                c.become(found)
-                continue
-            if c.node is not None:
-                note_held(c.node, remote)
-            c.place(known_leaf(remote, remote.order))
+            _take(c, remote, found)
+
+
+def _take(c: Cell, remote: Remote, found: np.ndarray[Any, Any] | None) -> None:
+    """A cell gets its value: what has been brought here, if it is to be here."""
+    PENDING.pop(id(c), None)
+    if found is not None:
+        c.become(found)
+        return
+    if c.node is not None:
+        note_held(c.node, remote)
+    c.place(known_leaf(remote, remote.order))
 
 
 def note_held(node: Node, remote: Remote) -> None:

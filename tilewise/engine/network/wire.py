@@ -282,9 +282,14 @@ class Wire(Links):
         kind = message[0]
         if kind == PIECES:
             _, key, packed = message
-            pieces = self._unpacked(who, packed)
+            if len(packed) == 1 and type(only := packed[0]) is tuple and len(only) == 3:  # most often
+                pieces: list[ND] | None = [np.ndarray(only[1], only[0], only[2])]
+            else:
+                pieces = self._unpacked(who, packed)
             if key[_EPOCH] == self.epoch and key[_RUN] >= self._run and pieces is not None:
                 self._pieces[key] = pieces
+        elif kind == CALL:
+            self._calls.append(Call(*message[1:]))
         elif kind == FAILED:
             if message[1] == self.epoch:
                 self._failed.add((who, message[2]))
@@ -300,8 +305,6 @@ class Wire(Links):
         elif kind == DONE:
             if message[1] == self.epoch and (who, message[2]) in self.results:
                 self.results[who, message[2]] = message[3]
-        elif kind == CALL:
-            self._calls.append(Call(*message[1:]))
         elif kind == OFFER:
             offer = Offer(*message[1:])
             taken = self.shared is not None and self.shared.offered(who, offer)

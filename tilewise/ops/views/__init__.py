@@ -6,7 +6,19 @@ a shape and strides into the base's memory.
 
 from tilewise.ops.views.cut import Arrange, ComplexPart, Cut, all_of, arrange
 from tilewise.ops.views.unfold import apart, unfold
-from tilewise.ops.views.window import Axis, Window, axes_of, explain, memory, same_strides, strided, view, walks, window
+from tilewise.ops.views.window import (
+    Axis,
+    Window,
+    axes_of,
+    explain,
+    memory,
+    same_strides,
+    shared_window,
+    strided,
+    view,
+    walks,
+    window,
+)
 
 __all__ = [
     "Arrange",
@@ -21,6 +33,7 @@ __all__ = [
     "explain",
     "memory",
     "same_strides",
+    "shared_window",
     "strided",
     "unfold",
     "view",

@@ -42,6 +42,18 @@ class Window(Op):
             base = fresh
         return strided(base, self.offset, self.shape, self.strides, self.dtype)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(
+            (self.offset, self.shape, self.strides, self.dtype, self.base_shape, self.base_order, self.base_dtype)
+        )
+
+    def __getstate__(self) -> dict[str, Any]:  # another process has other hashes
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
     @cached_property
     def _base_strides(self) -> tuple[int, ...]:
         return strides_of(self.base_shape, self.base_dtype.itemsize, self.base_order)
@@ -60,6 +72,9 @@ class Window(Op):
                 step = "" if a.step == 1 else f":{a.step}"
                 parts.append(f"{a.base}[{a.start}:{a.start + a.step * a.length}{step}]")
         return f"view({', '.join(parts)})"
+
+
+shared_window = lru_cache(maxsize=4096, typed=True)(Window)  # the same object for the same window: loops compare few
 
 
 def same_strides(a: np.ndarray[Any, Any], want: tuple[int, ...]) -> bool:
@@ -181,5 +196,5 @@ def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ..
         )
     ):
         return base
-    op = Window(offset, shape, strides, dtype, base.shape, base.order, base.dtype)
+    op = shared_window(offset, shape, strides, dtype, base.shape, base.order, base.dtype)
     return intern(op, (base,), shape, dtype, by_strides(shape, strides))
