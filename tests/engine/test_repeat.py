@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import tilewise as tw
 from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
 from tilewise import compiler, engine, events
 from tilewise.array.evaluation import workers
+from tilewise.array.handle import node_of
 from tilewise.array.session import Session
 from tilewise.engine.host import ServedHost
 from tilewise.engine.messages import Report, Start
@@ -238,3 +240,12 @@ def test_small_results_come_with_the_report_of_their_run(
             assert float((kept + x).sum()) == 1770.0 * 61
     finally:
         engine.unregister("threads")
+
+
+def test_windows_are_sent_without_their_hashes() -> None:
+    x = tw.asarray(numpy.arange(60.0))
+    with tw.config(eager_bytes=0):
+        windows = [node_of(x[2:-1]).op for _ in range(2)]
+    assert windows[0] is windows[1] and hash(windows[0]) and "_hash" in vars(windows[0])
+    other = pickle.loads(pickle.dumps(windows[0]))
+    assert "_hash" not in vars(other) and other == windows[0] and hash(other) == hash(windows[0])
