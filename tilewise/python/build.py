@@ -10,12 +10,15 @@ from typing import Any
 from tilewise.kernel.program.ir import (
     BOOL,
     INT,
+    Alloc,
     Block,
     Const,
     Dim,
     Expr,
     Fault,
     Host,
+    HostCall,
+    Invoke,
     Load,
     Op,
     Pick,
@@ -25,6 +28,7 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
+from tilewise.kernel.program.walk import inner_blocks
 from tilewise.python.types import UNBOUND, Arr, Dct, Lst, Num, Type, key, suffix
 
 
@@ -49,7 +53,8 @@ class Lazy:
     """An array that is not computed yet: its elements one by one.
 
     element(index, exact): `exact` if all conditions of `equal` hold, so that nothing is repeated along an axis.
-    `reads`: the arrays whose elements are read; of those that are `aligned`, element i of this needs element i alone.
+    `reads`: the arrays whose elements are read; of those that are `aligned`, element i of this needs element i alone
+    (if all of `equal` holds).
     """
 
     t: Arr
@@ -187,6 +192,7 @@ class Builder:
     views: dict[str, View] = field(default_factory=dict)  # of temporary names
     grown: int = 0  # counts changes of roots
     kept: dict[Expr, Expr] = field(default_factory=dict)  # sizes computed in this statement
+    steadily: dict[Expr, Expr] = field(default_factory=dict)  # what variables of the program were in this statement
     rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
     host: list[Host] = field(default_factory=list)  # what HostCalls call
@@ -202,16 +208,19 @@ class Builder:
 
     def emit(self, stmt: Stmt) -> None:
         self.block.append(stmt)
+        if self.steadily and _sets_variables(stmt):
+            self.steadily = {}
 
     @contextmanager
     def inside(self) -> Iterator[list[Stmt]]:
         """What is emitted inside goes to a block of its own."""
         self.block, kept = [], self.block
         known, self.kept = self.kept, dict(self.kept)
+        steadily, self.steadily = self.steadily, dict(self.steadily)
         try:
             yield self.block
         finally:
-            self.block, self.kept = kept, known
+            self.block, self.kept, self.steadily = kept, known, steadily
 
     @contextmanager
     def rarely(self) -> Iterator[None]:
@@ -272,6 +281,14 @@ class Builder:
         """Something that may be written down twice."""
         return e if isinstance(e, Const | Dim) or (isinstance(e, Var) and e.name.startswith("$")) else self.keep(e)
 
+    def steady(self, e: Expr) -> Expr:
+        """Something that may be written down twice: the same for the same subscripts, while no variable changes."""
+        if isinstance(e, Const | Dim) or not _of_variables(e):
+            return self.held(e)
+        if e not in self.steadily:
+            self.steadily[e] = self.held(e)
+        return self.steadily[e]
+
     def array(self, dtype: str, rank: int, hint: str = "v") -> str:
         name = self.fresh(hint)
         self.arrays[name] = (dtype, rank)
@@ -295,6 +312,21 @@ class Builder:
         rank = self.arrays[source][1]
         spans = tuple(Span(k, ZERO, Dim(source, k), ONE) for k in range(rank))
         self.view(View(name, source, (), spans, renamed=True))
+
+
+def _of_variables(e: Expr) -> bool:
+    """Whether an expression is made of variables and lengths, and nothing can go wrong."""
+    if isinstance(e, Op):
+        return e.fault < 0 and all(map(_of_variables, e.args))
+    return isinstance(e, Const | Var | Dim)
+
+
+def _sets_variables(stmt: Stmt) -> bool:
+    """Whether a statement may give a variable of the program another value."""
+    if isinstance(stmt, HostCall | Invoke):
+        return True
+    name = stmt.name if isinstance(stmt, Set) else stmt.array if isinstance(stmt, View | Alloc) else "$"
+    return not name.startswith("$") or any(_sets_variables(s) for b in inner_blocks(stmt) for s in b)
 
 
 def block(stmts: list[Stmt]) -> Block:

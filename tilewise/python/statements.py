@@ -82,7 +82,7 @@ class Statements(Names):
                 raise
 
     def statement(self, node: ast.stmt) -> None:
-        self.b.kept = {}
+        self.b.kept, self.b.steadily = {}, {}
         how = self.LOWERED.get(type(node))
         if how is None:
             what_it_is, cure = _CONSTRUCTS.get(type(node), (type(node).__name__.lower(), ""))

@@ -1,6 +1,8 @@
 """Assignments of arrays. In: an array, a value. Out: loops that fill the array, the right side first.
 
-What is written and read at different places of one array is copied before, unless it is seen to lie apart.
+What is written and read at different places of one array is copied before, unless it is seen to lie apart; what is
+read at the place that is written, or at other subscripts, is copied only where operands of other lengths are repeated,
+or the subscripts are the same.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewise.kernel.program.ir import Apart, Dim, Expr, Fail, If, Store
-from tilewise.python.build import ONE, TRUE, Array, Lazy, Scalar, Tuple, Value, both, compare, negate
+from tilewise.python.build import FALSE, ONE, TRUE, ZERO, Array, Lazy, Scalar, Tuple, Value, both, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import Arr
 
@@ -45,11 +47,18 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
         raise Refused("an assignment of an array of more axes", line)
     _check_fits(lo, v.shape, shape, lambda: _not_into(lo, v.shape, shape, line))
     how = elementwise.repeats(lo, v.shape, shape)
-    still = v.aligned if elementwise.same_shape(lo, v.shape, shape) else frozenset[str]()
-    shared = [r for r in v.reads if _meets(lo, target.name, r) and not (r in still and _same_view(lo, target.name, r))]
+    met = [r for r in v.reads if _meets(lo, target.name, r)]
+    still = v.aligned if v.t.rank == rank and ZERO not in how else frozenset[str]()
+    other = [r for r in met if not (r in still and _same_view(lo, target.name, r))]
+    apart = {r: negate(_at_one_place(lo, target.name, r)) for r in other}
+    shared = [r for r in other if apart[r] == FALSE]
+    conditions = [*elementwise.equal_lengths(lo, v.shape, shape), *v.equal]
+    conditions += [test for test in apart.values() if test != FALSE]
+    inexact = len(met) > len(shared)  # elements are needed after they were written, if one of these does not hold
     if any(not r.startswith("$v") or r == target.name for r in shared):  # what cannot show a copy instead
         v = elementwise.lazy(elementwise.materialised(lo, v, line))
-        shared = []
+        conditions = elementwise.equal_lengths(lo, v.shape, shape)
+        shared, inexact = [], False
     for r in shared:
         with lo.b.rarely(), lo.b.inside() as copying:
             t = Arr(lo.b.arrays[r][0], lo.b.arrays[r][1])
@@ -58,17 +67,23 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
             shown = lo.b.views[r]
             lo.b.rename(r, copy.name)
             lo.b.views[r] = shown  # of the same lengths
-        lo.b.emit(If(both(_at_one_place(lo, target.name, r), negate(Apart(target.name, r))), tuple(copying)))
+        lo.b.emit(If(negate(Apart(target.name, r)), tuple(copying)))
 
     def run(exact: bool) -> None:
+        w = v
+        if inexact and not exact:
+            made = elementwise.allocated(lo, v.t, v.shape, False, line)
+            elementwise.fill(lo, made, v, False, line)
+            w = elementwise.lazy(made)
+
         def one(at: list[Expr]) -> None:
-            inner = [elementwise.place(i, h, exact) for i, h in zip(at[rank - v.t.rank :], how, strict=True)]
-            s = v.element(inner, exact)
+            inner = [elementwise.place(i, h, exact) for i, h in zip(at[rank - w.t.rank :], how, strict=True)]
+            s = w.element(inner, exact)
             lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
 
         elementwise.loops(lo, shape, one, line, independent=True)
 
-    elementwise.either(lo, tuple(dict.fromkeys((*elementwise.equal_lengths(lo, v.shape, shape), *v.equal))), run)
+    elementwise.either(lo, tuple(dict.fromkeys(conditions)), run)
 
 
 def check_same(lo: Statements, shape: tuple[Expr, ...], into: tuple[Expr, ...], line: int) -> None:

@@ -76,8 +76,9 @@ def elementwise(
         )
     reads = tuple(dict.fromkeys(r for v in several for r in v.reads))
     equal = [c for v in several for c in (*equal_lengths(lo, v.shape, shape), *v.equal)]
-    aligned = frozenset(r for v in several if same_shape(lo, v.shape, shape) for r in v.aligned)
-    aligned -= {r for v in several for r in v.reads if r not in v.aligned or not same_shape(lo, v.shape, shape)}
+    whole = {id(v): v.t.rank == rank and ZERO not in strides[id(v)] for v in several}
+    aligned = frozenset(r for v in several if whole[id(v)] for r in v.aligned)
+    aligned -= {r for v in several for r in v.reads if r not in v.aligned or not whole[id(v)]}
     return Lazy(Arr(probe.t.dtype, rank, kind), shape, made, reads, aligned, tuple(dict.fromkeys(equal)))
 
 

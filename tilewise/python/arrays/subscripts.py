@@ -94,7 +94,7 @@ def _faults(lo: Statements, rank: int, line: int) -> tuple[int, ...]:
 def _subscript(lo: Statements, s: Scalar, size: Expr, axis: int, line: int) -> Expr:
     """A subscript in range, counted from the start."""
     fault = lo.b.fault("IndexError", f"index {{0}} is out of bounds for axis {axis} with size {{1}}", line)
-    return lo.b.once(Op("subscript", INT, (lo.b.held(s.e), size), fault))
+    return lo.b.once(Op("subscript", INT, (lo.b.steady(s.e), size), fault))
 
 
 def _alike(base: Tuple) -> list[Scalar] | None:
@@ -206,24 +206,24 @@ def span(lo: Statements, s: Slice, axis: int, size: Expr, line: int) -> Span:
             count = Op("floor_divide", INT, (add(count, Const(INT, k - 1)), Const(INT, k)))
         return Span(axis, start, lo.b.once(count), Const(INT, k))
     last = sub(size, ONE)
-    start = lo.b.keep(last) if ends[0] is None else _clamped_down(lo, ends[0], size)
+    start = lo.b.once(last) if ends[0] is None else _clamped_down(lo, ends[0], size)
     stop = Const(INT, -1) if ends[1] is None else _clamped_down(lo, ends[1], size)
     count = Op("maximum", INT, (sub(start, stop), ZERO))
     if k < -1:
         count = Op("floor_divide", INT, (add(count, Const(INT, -k - 1)), Const(INT, -k)))
-    return Span(axis, start, lo.b.keep(count), Const(INT, k))
+    return Span(axis, start, lo.b.once(count), Const(INT, k))
 
 
 def _span_by(lo: Statements, s: Slice, step: Scalar, axis: int, size: Expr, line: int) -> Span:
     """A slice with a computed step, which must be positive."""
     if step.t.lo <= 0:
         raise Refused("a slice with a computed step that may be negative", line, "Test the step before")
-    by = lo.b.held(step.e)
+    by = lo.b.steady(step.e)
     start = ZERO if s.start is None else _clamped(lo, calls.whole(lo, s.start, line), size)
     stop = size if s.stop is None else _clamped(lo, calls.whole(lo, s.stop, line), size)
     count = Op("maximum", INT, (sub(stop, start), ZERO))
     count = Op("floor_divide", INT, (add(count, sub(by, ONE)), by))
-    return Span(axis, start, lo.b.keep(count), by)
+    return Span(axis, start, lo.b.once(count), by)
 
 
 def _short(ends: list[Scalar | None], size: Expr) -> Expr | None:
@@ -239,19 +239,19 @@ def _short(ends: list[Scalar | None], size: Expr) -> Expr | None:
 def _clamped(lo: Statements, s: Scalar, size: Expr) -> Expr:
     """An end of a slice, in 0 ... size."""
     if s.t.lo >= 0:
-        return lo.b.once(Op("minimum", INT, (lo.b.held(s.e), size))) if s.e != ZERO else ZERO
+        return lo.b.once(Op("minimum", INT, (lo.b.steady(s.e), size))) if s.e != ZERO else ZERO
     if s.t.hi < 0:
-        return lo.b.once(Op("maximum", INT, (add(size, lo.b.held(s.e)), ZERO)))
-    e = lo.b.held(s.e)
+        return lo.b.once(Op("maximum", INT, (add(size, lo.b.steady(s.e)), ZERO)))
+    e = lo.b.steady(s.e)
     up = pick(compare("less", e, ZERO), Op("maximum", INT, (add(size, e), ZERO)), Op("minimum", INT, (e, size)))
-    return lo.b.keep(up)
+    return lo.b.once(up)
 
 
 def _clamped_down(lo: Statements, s: Scalar, size: Expr) -> Expr:
     """An end of a slice that goes down, in -1 ... size - 1."""
-    e = lo.b.held(s.e)
+    e = lo.b.steady(s.e)
     low = Op("maximum", INT, (add(size, e), Const(INT, -1)))
-    return lo.b.keep(pick(compare("less", e, ZERO), low, Op("minimum", INT, (e, sub(size, ONE)))))
+    return lo.b.once(pick(compare("less", e, ZERO), low, Op("minimum", INT, (e, sub(size, ONE)))))
 
 
 def _gathered(lo: Statements, held: Array, index: tuple[Value, ...], line: int) -> Value:

@@ -4,9 +4,9 @@
     w[1:-1] = u[1:-1] * b            =>
 
 Element loops (`For.independent`) follow each other, and whatever two of them touch, one to write it, is either apart or
-the same element in the same iteration. Sizes between them are computed before. Tests of shapes become one guard; where
-it fails, the statements run as they were written, by the forms that are right for all shapes: so exceptions come at
-their place. Arrays that nobody looks at later are numbers.
+the same element in the same iteration. Sizes between them are computed before. Tests of shapes and of subscripts become
+one guard; where it fails, the statements run as they were written, by the forms that are right for all shapes: so
+exceptions come at their place. Arrays that nobody looks at later are numbers.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class _Before:
 
 
 def _between(s: ir.Stmt, before: _Before) -> bool:
-    """Whether a statement between two nests can be done before both, or is a test of shapes."""
+    """Whether a statement between two nests can be done before both, or is a test of shapes or a subscript."""
     if isinstance(s, ir.If):
         return len(s.then) == 1 and isinstance(s.then[0], ir.Fail) and not s.other and _pure(s.test)
     if isinstance(s, ir.Set):
-        return s.name not in before.numbers and _pure(s.value)
+        return s.name not in before.numbers and (_pure(s.value) or _doubtful(s))
     if isinstance(s, ir.View | ir.Alloc):
         fresh = s.array not in before.arrays and all(_pure(e) for e in expressions(s) if not isinstance(e, ir.Span))
         return fresh and not (isinstance(s, ir.Alloc) and s.zero)
@@ -145,10 +145,10 @@ class _Maker:
     def _nest(self, s: ir.Stmt) -> Nest | None:
         """A statement as a loop over elements; None: it is none."""
         if isinstance(s, ir.If):
-            if len(s.then) != 1 or len(s.other) != 1 or not isinstance(s.then[0], ir.For) or not _pure(s.test):
+            if len(s.then) != 1 or not s.other or not isinstance(s.then[0], ir.For) or not _pure(s.test):
                 return None
             found = self._nest(s.then[0])
-            rare = isinstance(s.other[0], ir.For) and s.other[0].rare
+            rare = all(isinstance(x, ir.Alloc) or (isinstance(x, ir.For) and x.rare) for x in s.other)
             return replace(found, tests=tuple(_parts(s.test)), anyway=s.other) if found and rare else None
         loops: list[ir.For] = []
         block: ir.Block = (s,)
@@ -181,19 +181,24 @@ class _Maker:
                 yield Touch(t.array, mapped(t.index, numbered), t is s)
 
     def _grown(self, block: ir.Block) -> Group:
-        """The first nest with as many of its neighbours as can be, and what stands before and between them."""
-        group = Group()
+        """The first nest with as many of its neighbours as can be, and what stands before and between them.
+
+        The last of them has memory in common with one before: else it would not be worth it.
+        """
+        group = trial = Group()
         pending: list[Item] = []
         added: list[str] = []
         before = _Before()
         for s in block:
             nest = self._nest(s)
             if nest is not None:
-                more = Group([*group.nests, nest], [*group.stmts, *pending, (s, nest)])
-                self._demand(more, [t for _, n in more.stmts if n is not None for t in n.tests])
-                if len(more.nests) > 1 and not self._fits(more, nest):
+                trial = Group([*trial.nests, nest], [*trial.stmts, *pending, (s, nest)])
+                pending = []
+                self._demand(trial, [t for _, n in trial.stmts if n is not None for t in n.tests])
+                if len(trial.nests) > 1 and not self._fits(trial, nest):
                     break
-                group, pending = more, []
+                if len(trial.nests) == 1 or self._shares(trial, nest):
+                    group = trial
             elif _between(s, before):
                 pending.append((s, None))
                 added += self.known.define(s)
@@ -229,7 +234,7 @@ class _Maker:
         return e.no if isinstance(e, ir.Pick) and group.same(e.yes, e.no) else e
 
     def _fits(self, group: Group, nest: Nest) -> bool:
-        """Whether a nest may be done in the same loop as those before, and whether that is worth it."""
+        """Whether a nest may be done in the same loop as those before."""
         known = self.known
         lengths = [[known.form(s.stop) for s in n.loops] for n in (group.nests[0], nest)]
         if len(lengths[0]) != len(lengths[1]) or not all(map(group.same, *lengths)):
@@ -240,16 +245,27 @@ class _Maker:
             ):
                 return False
         before = [t for n in group.nests[:-1] for t in n.touches]
-        if len(group.nests) > MOST_NESTS or len({t.array for t in (*before, *nest.touches)}) > MOST_ARRAYS:
+        made = {s.array for s, _ in group.stmts if isinstance(s, ir.Alloc)}  # most of these will be numbers
+        through = {known.place(t.array) for t in (*before, *nest.touches) if known.memory(t.array) not in made}
+        if len(group.nests) > MOST_NESTS or len(through) > MOST_ARRAYS:
             return False
         if sum(1 for n in group.nests for s in n.body for _ in expressions(s)) > MOST_PARTS:
             return False
         for a in before:
             for b in nest.touches:
-                if (a.write or b.write) and known.may_meet(a.array, b.array) and not self._same(a, b, len(nest.loops)):
-                    return False
-        memory = {known.memory(t.array) for t in before}
-        return any(known.memory(t.array) in memory for t in nest.touches)
+                if not (a.write or b.write) or not known.may_meet(a.array, b.array):
+                    continue
+                if not self._same(a, b, len(nest.loops)):
+                    test = known.steps_apart(a.array, b.array)
+                    if test is None:
+                        return False
+                    group.tests.append(test)
+        return True
+
+    def _shares(self, group: Group, nest: Nest) -> bool:
+        """Whether a nest goes through memory that one before it in the group goes through."""
+        memory = {self.known.memory(t.array) for n in group.nests[:-1] for t in n.touches}
+        return any(self.known.memory(t.array) in memory for t in nest.touches)
 
     def _same(self, a: Touch, b: Touch, depth: int) -> bool:
         """Whether two touch the same element in the same iteration, and in no other."""
@@ -268,32 +284,45 @@ class _Maker:
         for outer in reversed(group.nests[0].loops):
             loop = (replace(outer, body=loop),)
 
+        risky = _risky(s for s, _ in group.stmts)
+
         def length(e: Any) -> Any:
-            """Lengths of arrays that are not made."""
-            if isinstance(e, ir.Dim) and e.array in gone:
+            """Lengths of arrays that are not made, or not before the guard."""
+            if isinstance(e, ir.Dim) and e.array in gone | risky:
                 s = made[e.array]
                 return mapped(s.shape[e.axis] if isinstance(s, ir.Alloc) else s.spans[e.axis].length, length)
             return e
 
         loop = mapped(loop, length)
         before: list[ir.Stmt] = []
+        inside: list[ir.Stmt] = []  # where the guard holds
         slow: list[ir.Stmt] = []
+        tests = list(group.tests)
         for s, nest in group.stmts:
             if nest is not None:
                 slow += nest.anyway
-            elif isinstance(s, ir.If) or getattr(s, "array", "") in gone:
+            elif isinstance(s, ir.If):
                 slow.append(s)
+                if not self._cannot(group, s.test):
+                    tests.append(_opposite(s.test))
+            elif isinstance(s, ir.Set) and _doubtful(s):
+                slow.append(s)
+                before.append(mapped(_surely(s), length))
+                tests += _in_range(s)
+            elif getattr(s, "array", "") in gone:
+                slow.append(s)
+            elif getattr(s, "array", "") in risky:
+                slow.append(s)
+                inside.append(mapped(s, length))
             else:
                 before.append(mapped(s, length))
-        fails = [s.test for s, _ in group.stmts if isinstance(s, ir.If) and not s.other]
-        tests = [*group.tests, *(_opposite(t) for t in fails if not self._cannot(group, t))]
         tests = list(dict.fromkeys(mapped(t, length) for t in tests))
         if not tests:
             return [*before, *loop]
         guard = tests[0]
         for t in tests[1:]:
             guard = ir.Op("logical_and", ir.BOOL, (guard, t))
-        return [*before, ir.If(guard, loop, tuple(slow))]
+        return [*before, ir.If(guard, (*inside, *loop), tuple(slow))]
 
     def _gone(self, group: Group, made: dict[str, ir.Alloc | ir.View]) -> set[str]:
         """Arrays of the group that nobody looks at later."""
@@ -361,6 +390,36 @@ def _pure(e: ir.Expr) -> bool:
     """Whether an expression can be evaluated elsewhere: no element, no fault."""
     parts = (e, *expressions(ir.Set("", e)))
     return not any(isinstance(x, ir.Load | ir.Apart) or (isinstance(x, ir.Op) and x.fault >= 0) for x in parts)
+
+
+def _doubtful(s: ir.Set) -> bool:
+    """Whether a number is a subscript that may be out of range, and nothing else can go wrong."""
+    e = s.value
+    return isinstance(e, ir.Op) and e.fn == "subscript" and e.fault >= 0 and all(map(_pure, e.args))
+
+
+def _surely(s: ir.Set) -> ir.Set:
+    """A subscript that is not checked."""
+    i, n = cast(ir.Op, s.value).args
+    from_end = ir.Op("add", ir.INT, (i, n), exact=True)
+    return replace(s, value=ir.Pick(ir.Op("less", ir.BOOL, (i, ZERO)), from_end, i, ir.INT))
+
+
+def _in_range(s: ir.Set) -> list[ir.Expr]:
+    """That a subscript is one."""
+    at, n = ir.Var(s.name, ir.INT), cast(ir.Op, s.value).args[1]
+    return [ir.Op("greater_equal", ir.BOOL, (at, ZERO)), ir.Op("less", ir.BOOL, (at, n))]
+
+
+def _risky(stmts: Iterable[ir.Stmt]) -> set[str]:
+    """Views at subscripts that may be out of range, and views of these."""
+    numbers, views = set[str](), set[str]()
+    for s in stmts:
+        if isinstance(s, ir.Set) and (_doubtful(s) or names_read(s) & numbers):
+            numbers.add(s.name)
+        elif isinstance(s, ir.View) and (names_read(s) & numbers or s.source in views):
+            views.add(s.array)
+    return views
 
 
 def _opposite(test: ir.Expr) -> ir.Expr:

@@ -16,6 +16,7 @@ from tilewise.kernel.program.optimise.private import private
 from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
 from tilewise.kernel.program.optimise.small_arrays import small_arrays
+from tilewise.kernel.program.optimise.split_names import split_names
 from tilewise.kernel.program.optimise.unify import unify
 
 PASSES: dict[str, Callable[[Program], Program]] = {
@@ -25,6 +26,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "bit_counts": bit_counts,
     "hoist": hoist,
     "ranges": ranges,
+    "split_names": split_names,
     "loop_fusion": fusion,
     "loop_order": reorder,
     "small_arrays": small_arrays,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import cast
 
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.walk import BLOCKS, arrays_used, expressions, mapped, names_read, statements
@@ -40,7 +42,7 @@ class Definitions:
             if isinstance(s, ir.Set | ir.For):
                 self.counts[s.name] += 1
                 if isinstance(s, ir.Set) and s.value.dtype in (ir.INT, ir.BOOL):
-                    values[s.name] = s.value
+                    values[s.name] = _without_faults(s.value)
             elif isinstance(s, ir.Alloc | ir.View):
                 self.counts[f"array {s.array}"] += 1
                 made[s.array] = s
@@ -161,6 +163,20 @@ class Definitions:
             array = s.source
         return array
 
+    def steps_apart(self, a: str, b: str) -> ir.Expr | None:
+        """That two views show different rows of one array, where it holds but for subscripts that count from the end.
+
+            x[:, k], x[:, k - 1]   =>   the places that k and k - 1 stand for differ (they do unless there is one row)
+        """
+        one, other = self._view(a), self._view(b)
+        if one is None or other is None or len(one.at) != 1 or len(other.at) != 1:
+            return None
+        (axis, i), (beside, j) = one.at[0], other.at[0]
+        if axis != beside or self.place(one.source) != self.place(other.source):
+            return None
+        (base, by), (same, off) = (_offset(self.form(e)) for e in (i, j))
+        return ir.Op("not_equal", ir.BOOL, (i, j)) if base == same and by != off else None
+
     def _view(self, array: str) -> ir.View | None:
         return self.views.get(array) if f"array {array}" in self.known else None
 
@@ -175,6 +191,23 @@ class Definitions:
         params = {p.name for p in self.program.params}
         ours = [isinstance(self.made.get(m), ir.Alloc) and f"array {m}" in self.known for m in (one, other)]
         return not (all(ours) or (any(ours) and (one in params or other in params)))
+
+
+def _offset(e: ir.Expr) -> tuple[ir.Expr, int]:
+    """A subscript as an expression and what is added to it."""
+    if isinstance(e, ir.Op) and e.fn == "subscript":
+        return _offset(e.args[0])
+    if isinstance(e, ir.Const):
+        return ZERO, int(e.value)
+    if isinstance(e, ir.Op) and e.fn in ("add", "subtract") and isinstance(e.args[1], ir.Const):
+        base, by = _offset(e.args[0])
+        return base, by + int(e.args[1].value) * (1 if e.fn == "add" else -1)
+    return e, 0
+
+
+def _without_faults(e: ir.Expr) -> ir.Expr:
+    """An expression as its value is where it has one."""
+    return cast(ir.Expr, mapped(e, lambda x: replace(x, fault=-1) if isinstance(x, ir.Op) and x.fault >= 0 else x))
 
 
 ZERO, ONE = ir.Const(ir.INT, 0), ir.Const(ir.INT, 1)
