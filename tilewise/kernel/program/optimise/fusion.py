@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
+from tilewise.kernel.program.optimise.guards import doubtful, in_range, movable, only_fails, opposite, surely
 from tilewise.kernel.program.optimise.liveness import NONE, Names, follow_back
-from tilewise.kernel.program.optimise.same_places import ONE, ZERO, Definitions
+from tilewise.kernel.program.optimise.nests import Touch, element_nest, touches
+from tilewise.kernel.program.optimise.same_places import Definitions
 from tilewise.kernel.program.walk import BLOCKS, arrays_used, expressions, mapped, names_read, statements
 
 MOST_NESTS = 12
@@ -33,15 +35,6 @@ def fusion(program: ir.Program) -> ir.Program:
     maker = _Maker(program)
     body = maker.block(program.body)
     return replace(program, body=body, names={**program.names, **maker.names})
-
-
-@dataclass(frozen=True)
-class Touch:
-    """An element that every iteration touches. The numbers of loops stand for their variables."""
-
-    array: str
-    index: tuple[ir.Expr, ...]
-    write: bool
 
 
 @dataclass(frozen=True)
@@ -89,11 +82,11 @@ class _Before:
 def _between(s: ir.Stmt, before: _Before) -> bool:
     """Whether a statement between two nests can be done before both, or is a test of shapes or a subscript."""
     if isinstance(s, ir.If):
-        return len(s.then) == 1 and isinstance(s.then[0], ir.Fail) and not s.other and _pure(s.test)
+        return only_fails(s)
     if isinstance(s, ir.Set):
-        return s.name not in before.numbers and (_pure(s.value) or _doubtful(s))
+        return s.name not in before.numbers and (movable(s.value) or doubtful(s))
     if isinstance(s, ir.View | ir.Alloc):
-        fresh = s.array not in before.arrays and all(_pure(e) for e in expressions(s) if not isinstance(e, ir.Span))
+        fresh = s.array not in before.arrays and all(movable(e) for e in expressions(s) if not isinstance(e, ir.Span))
         return fresh and not (isinstance(s, ir.Alloc) and s.zero)
     return False
 
@@ -145,40 +138,16 @@ class _Maker:
     def _nest(self, s: ir.Stmt) -> Nest | None:
         """A statement as a loop over elements; None: it is none."""
         if isinstance(s, ir.If):
-            if len(s.then) != 1 or not s.other or not isinstance(s.then[0], ir.For) or not _pure(s.test):
+            if len(s.then) != 1 or not s.other or not isinstance(s.then[0], ir.For) or not movable(s.test):
                 return None
             found = self._nest(s.then[0])
             rare = all(isinstance(x, ir.Alloc) or (isinstance(x, ir.For) and x.rare) for x in s.other)
             return replace(found, tests=tuple(_parts(s.test)), anyway=s.other) if found and rare else None
-        loops: list[ir.For] = []
-        block: ir.Block = (s,)
-        while len(block) == 1 and isinstance(block[0], ir.For):
-            inner = block[0]
-            if inner.rare or not inner.independent or inner.proved or (inner.start, inner.step) != (ZERO, ONE):
-                return None
-            loops.append(inner)
-            block = inner.body
-        if not loops or not block or not all(isinstance(x, ir.Store | ir.Set) for x in block):
+        found = element_nest(s)
+        if found is None:
             return None
-        if any(isinstance(x, ir.Set) and not x.name.startswith("$") for x in block):
-            return None
-        if any(isinstance(e, ir.Op) and e.fault >= 0 for x in block for e in expressions(x)):
-            return None
-        touches = tuple(self._touches(loops, block))
-        if any(max(t.faults, default=-1) >= 0 for x in block for t in (x, *expressions(x)) if _subscripted(t)):
-            return None
-        return Nest(tuple(loops), block, (), (_rarely(loops[0]),), touches)
-
-    def _touches(self, loops: list[ir.For], block: ir.Block) -> Iterable[Touch]:
-        numbers = {s.name: ir.Var(f"#{k}", ir.INT) for k, s in enumerate(loops)}
-
-        def numbered(e: Any) -> Any:
-            return numbers.get(e.name, e) if isinstance(e, ir.Var) else e
-
-        for s in block:
-            every: list[ir.Load | ir.Store] = [e for e in expressions(s) if isinstance(e, ir.Load)]
-            for t in (*every, s) if isinstance(s, ir.Store) else every:
-                yield Touch(t.array, mapped(t.index, numbered), t is s)
+        loops, block = found
+        return Nest(loops, block, (), (_rarely(loops[0]),), touches(loops, block))
 
     def _grown(self, block: ir.Block) -> Group:
         """The first nest with as many of its neighbours as can be, and what stands before and between them.
@@ -222,7 +191,7 @@ class _Maker:
         for part in _parts(test):
             differ = part
             if isinstance(part, ir.Op) and part.fn == "logical_not":
-                differ = _opposite(part.args[0])
+                differ = opposite(part.args[0])
             if isinstance(differ, ir.Op) and differ.fn == "not_equal":
                 a, b = (self._chosen(group, self.known.form(x)) for x in differ.args)
                 if group.same(a, b):
@@ -304,11 +273,11 @@ class _Maker:
             elif isinstance(s, ir.If):
                 slow.append(s)
                 if not self._cannot(group, s.test):
-                    tests.append(_opposite(s.test))
-            elif isinstance(s, ir.Set) and _doubtful(s):
+                    tests.append(opposite(s.test))
+            elif isinstance(s, ir.Set) and doubtful(s):
                 slow.append(s)
-                before.append(mapped(_surely(s), length))
-                tests += _in_range(s)
+                before.append(mapped(surely(s), length))
+                tests += in_range(s)
             elif getattr(s, "array", "") in gone:
                 slow.append(s)
             elif getattr(s, "array", "") in risky:
@@ -386,52 +355,17 @@ def _arrays_set(s: ir.Stmt) -> Names:
     return frozenset([s.array]) if isinstance(s, ir.Alloc | ir.View) else NONE
 
 
-def _pure(e: ir.Expr) -> bool:
-    """Whether an expression can be evaluated elsewhere: no element, no fault."""
-    parts = (e, *expressions(ir.Set("", e)))
-    return not any(isinstance(x, ir.Load | ir.Apart) or (isinstance(x, ir.Op) and x.fault >= 0) for x in parts)
-
-
-def _doubtful(s: ir.Set) -> bool:
-    """Whether a number is a subscript that may be out of range, and nothing else can go wrong."""
-    e = s.value
-    return isinstance(e, ir.Op) and e.fn == "subscript" and e.fault >= 0 and all(map(_pure, e.args))
-
-
-def _surely(s: ir.Set) -> ir.Set:
-    """A subscript that is not checked."""
-    i, n = cast(ir.Op, s.value).args
-    from_end = ir.Op("add", ir.INT, (i, n), exact=True)
-    return replace(s, value=ir.Pick(ir.Op("less", ir.BOOL, (i, ZERO)), from_end, i, ir.INT))
-
-
-def _in_range(s: ir.Set) -> list[ir.Expr]:
-    """That a subscript is one."""
-    at, n = ir.Var(s.name, ir.INT), cast(ir.Op, s.value).args[1]
-    return [ir.Op("greater_equal", ir.BOOL, (at, ZERO)), ir.Op("less", ir.BOOL, (at, n))]
-
-
 def _risky(stmts: Iterable[ir.Stmt]) -> set[str]:
     """Views at subscripts that may be out of range, and views of these."""
     numbers, views = set[str](), set[str]()
     for s in stmts:
-        if isinstance(s, ir.Set) and (_doubtful(s) or names_read(s) & numbers):
+        if isinstance(s, ir.Set) and (doubtful(s) or names_read(s) & numbers):
             numbers.add(s.name)
         elif isinstance(s, ir.View) and (names_read(s) & numbers or s.source in views):
             views.add(s.array)
     return views
 
 
-def _opposite(test: ir.Expr) -> ir.Expr:
-    if isinstance(test, ir.Op) and test.fn in ("not_equal", "equal") and all(a.dtype == ir.INT for a in test.args):
-        return replace(test, fn="equal" if test.fn == "not_equal" else "not_equal")
-    return ir.Op("logical_not", ir.BOOL, (test,))
-
-
 def _rarely(s: ir.For) -> ir.For:
     """A nest that is worth no code."""
     return cast(ir.For, mapped(s, lambda x: replace(x, rare=True) if isinstance(x, ir.For) else x))
-
-
-def _subscripted(e: Any) -> bool:
-    return isinstance(e, ir.Load | ir.Store)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
 from tilewise.kernel.program.optimise.bit_counts import bit_counts
+from tilewise.kernel.program.optimise.blocks import blocks
 from tilewise.kernel.program.optimise.conditions import conditions
 from tilewise.kernel.program.optimise.fusion import fusion
 from tilewise.kernel.program.optimise.hoist import hoist
@@ -28,6 +29,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "ranges": ranges,
     "split_names": split_names,
     "loop_fusion": fusion,
+    "loop_blocks": blocks,
     "loop_order": reorder,
     "small_arrays": small_arrays,
     "private": private,

@@ -166,7 +166,7 @@ class Definitions:
     def steps_apart(self, a: str, b: str) -> ir.Expr | None:
         """That two views show different rows of one array, where it holds but for subscripts that count from the end.
 
-            x[:, k], x[:, k - 1]   =>   the places that k and k - 1 stand for differ (they do unless there is one row)
+        x[:, k], x[:, k - 1]   =>   the places that k and k - 1 stand for differ (they do unless there is one row)
         """
         one, other = self._view(a), self._view(b)
         if one is None or other is None or len(one.at) != 1 or len(other.at) != 1:

@@ -1,10 +1,11 @@
-"""A name for each array, and each counter, that a name stands for in turn. In: a program. Out: with more names.
+"""A name for each array, counter or size that a name stands for in turn. In: a program. Out: with more names.
 
     for k in ...: flux = u + v ...; flux = u * v ...      for k~0 in ...: flux~1 = u + v ...; flux~2 = u * v ...
     for k in ...: ...                                =>   for k~3 in ...: ...
 
-Passes after it know what an array is by the one place that makes it, and a counter by its loop. A view gets a name of
-its own where nobody reads the old name after the statements that follow it, up to the next view of that name.
+Passes after it know what an array is by the one place that makes it, and a counter by its loop. A view (or a number of
+the compiler's own) gets a name of its own where nobody reads the old name after the statements that follow it, up to
+the next view of that name.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from tilewise.kernel.program.walk import (
 
 def split_names(program: ir.Program) -> ir.Program:
     """All names that can be several."""
-    arrays = Counter(s.array for s in statements(program.body) if isinstance(s, ir.View))
-    numbers = Counter(s.name for s in statements(program.body) if isinstance(s, ir.Set | ir.For))
-    counters = {s.name for s in statements(program.body) if isinstance(s, ir.For) and numbers[s.name] > 1}
+    every = list(statements(program.body))
+    arrays = Counter(s.array for s in every if isinstance(s, ir.View))
+    numbers = Counter(s.name for s in every if isinstance(s, ir.Set | ir.For))
     several = {name for name, n in arrays.items() if n > 1}
-    if not several and not counters:
+    several |= {s.name for s in every if isinstance(s, ir.For) and numbers[s.name] > 1}
+    several |= {s.name for s in every if isinstance(s, ir.Set) and numbers[s.name] > 1 and s.name.startswith("$t")}
+    if not several:
         return program
-    maker = _Maker(program, several, counters)
+    maker = _Maker(program, several)
     body = maker.block(program.body)
     return replace(
         program,
@@ -70,14 +73,21 @@ class _Live:
 
 
 class _Maker:
-    def __init__(self, program: ir.Program, several: set[str], counters: set[str]) -> None:
-        self.program, self.several, self.counters = program, several, counters
+    def __init__(self, program: ir.Program, several: set[str]) -> None:
+        self.program, self.several = program, several
         self.new_arrays, self.new_names = dict[str, ir.Array](), dict[str, str]()
         self.arrays = _Live(program, lambda s: frozenset(arrays_used(s)), _arrays_set)
         self.numbers = _Live(program, lambda s: frozenset(names_read(s)), _numbers_set)
 
     def _new(self, name: str) -> str:
-        return f"{name}~{len(self.new_arrays) + len(self.new_names)}"
+        new = f"{name}~{len(self.new_arrays) + len(self.new_names)}"
+        while new in self.program.arrays or new in self.program.names:
+            new += "~"
+        if name in self.program.arrays:
+            self.new_arrays[new] = self.program.arrays[name]
+        else:
+            self.new_names[new] = self.program.names[name]
+        return new
 
     def block(self, block: ir.Block) -> ir.Block:
         """Names inside of statements first: they are read nowhere else."""
@@ -86,38 +96,32 @@ class _Maker:
             inner = {n: self.block(getattr(s, n)) for n in BLOCKS.get(type(s), ())}
             made = replace(cast(Any, s), **inner) if inner else s
             out.append(self._counter(s, made) if isinstance(s, ir.For) else made)
-        starts = [(at, s.array) for at, s in enumerate(out) if isinstance(s, ir.View) and s.array in self.several]
+        starts = [(at, name) for at, s in enumerate(out) if (name := _name(s)) in self.several]
         for at, name in starts:
+            live = self.arrays if isinstance(out[at], ir.View) else self.numbers
             stop = next((k for k, other in starts if k > at and other == name), len(out))
             after = tuple(out[at + 1 : stop])
-            if stop == len(out) and name in self.arrays.after[id(block[-1])]:
+            if stop == len(out) and name in live.after[id(block[-1])]:
                 continue
-            if self.arrays.elsewhere(name, block[at + 1 : stop]) or name in _others(after):
+            if live.elsewhere(name, block[at + 1 : stop]) or name in _others(after):
                 continue
             new = self._new(name)
-            self.new_arrays[new] = self.program.arrays[name]
-            out[at] = replace(cast(ir.View, out[at]), array=new)
+            out[at] = _named(out[at], new)
             out[at + 1 : stop] = _renamed(after, name, new)
-            if stop < len(out):  # the next view of this name may show what it stood for
-                (view,) = _renamed((out[stop],), name, new)
-                out[stop] = replace(cast(ir.View, view), array=name)
+            if stop < len(out):  # the next one of this name may show what it stood for
+                (next_one,) = _renamed((out[stop],), name, new)
+                out[stop] = _named(next_one, name)
         return tuple(out)
 
     def _counter(self, s: ir.For, made: ir.For) -> ir.For:
         """A loop with a counter of its own."""
         inside = (*s.body, *s.proved)
-        if s.name not in self.counters or s.name in self.numbers.after[id(s)] or s.name in names_set(inside):
+        if s.name not in self.several or s.name in self.numbers.after[id(s)] or s.name in names_set(inside):
             return made
         if self.numbers.elsewhere(s.name, inside):
             return made
         new = self._new(s.name)
-        self.new_names[new] = self.program.names[s.name]
-
-        def change(node: Any) -> Any:
-            return replace(node, name=new) if isinstance(node, ir.Var) and node.name == s.name else node
-
-        body, proved = cast(tuple[ir.Block, ir.Block], (mapped(made.body, change), mapped(made.proved, change)))
-        return replace(made, name=new, body=body, proved=proved)
+        return replace(made, name=new, body=_renamed(made.body, s.name, new), proved=_renamed(made.proved, s.name, new))
 
 
 def _arrays_set(s: ir.Stmt) -> Names:
@@ -128,13 +132,26 @@ def _numbers_set(s: ir.Stmt) -> Names:
     return frozenset([s.name]) if isinstance(s, ir.Set | ir.For) else NONE
 
 
+def _name(s: ir.Stmt) -> str:
+    """The array or number that a statement sets."""
+    return s.array if isinstance(s, ir.View) else s.name if isinstance(s, ir.Set) else ""
+
+
+def _named(s: ir.Stmt, name: str) -> ir.Stmt:
+    """The statement as one that sets another array or number."""
+    assert isinstance(s, ir.View | ir.Set)
+    return replace(s, array=name) if isinstance(s, ir.View) else replace(s, name=name)
+
+
 def _others(block: ir.Block) -> set[str]:
-    """Arrays that something else than a view sets."""
-    return arrays_set(tuple(s for s in statements(block) if isinstance(s, ir.Alloc | ir.HostCall | ir.Invoke)))
+    """Arrays and numbers that something else than a view or an assignment sets."""
+    every = [s for s in statements(block) if isinstance(s, ir.Alloc | ir.For | ir.HostCall | ir.Invoke)]
+    found = arrays_set(tuple(s for s in every if not isinstance(s, ir.For)))
+    return found | {s.name for s in every if isinstance(s, ir.For)}
 
 
 def _renamed(stmts: ir.Block, old: str, new: str) -> ir.Block:
-    """Statements that speak of an array by another name."""
+    """Statements that speak of an array or number by another name."""
 
     def change(node: Any) -> Any:
         made: dict[str, Any] = {n: new for n in _FIELDS.get(type(node), ()) if getattr(node, n) == old}
@@ -149,6 +166,7 @@ def _renamed(stmts: ir.Block, old: str, new: str) -> ir.Block:
 _FIELDS: dict[type, tuple[str, ...]] = {
     ir.Load: ("array",), ir.Dim: ("array",), ir.Apart: ("first", "second"), ir.Store: ("array",),
     ir.View: ("array", "source"), ir.Alloc: ("array",), ir.Product: ("array", "left", "right"),
+    ir.Var: ("name",), ir.Set: ("name",), ir.For: ("name",),
 }  # fmt: skip
 _LISTS: dict[type, tuple[str, ...]] = {
     ir.HostCall: ("inputs", "writes"), ir.Invoke: ("inputs",), ir.Return: ("values",),
