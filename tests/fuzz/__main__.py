@@ -13,6 +13,8 @@ from tests.fuzz.program import Difference, Invalid, Program, Setting, compare, m
 from tests.fuzz.settings import Fault, settings_of, small_settings_of
 from tests.fuzz.shrink import shrink
 
+SAID = 1000  # cases after which it says how far it is
+
 
 def difference(program: Program, setting: Setting) -> Difference | None:
     """The first difference from NumPy; None also for programs that are none."""
@@ -72,6 +74,9 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     start = time.monotonic()
     for case in cases:
+        done = (case - options.seed) // options.step
+        if done and done % SAID == 0:
+            print(f"{done} cases in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
         bad = check(case, options.native, options.only, options.without, options.thresholds)
         if bad is None:
             continue

@@ -24,6 +24,7 @@ from tests.fuzz.loops.settings import Setting, all_settings, cheaply, settings_o
 from tests.fuzz.loops.shrink import shrink
 
 BATCH = 50  # cases in one process
+SAID = 500  # cases after which it says how far it is
 
 
 @dataclass
@@ -105,10 +106,13 @@ def run(options: Any) -> int:
         for number in range(at, end):
             print(f"# {number}\n{generate(number).script()}\n")
         return 0
-    tally, start = Tally(), time.monotonic()
+    tally, start, said = Tally(), time.monotonic(), 0
     while at < end and tally.failures.total() < options.failures:
         bad = batch(range(at, min(at + BATCH, end)), options, tally)
         at = min(at + BATCH, end) if bad is None else bad[0] + 1
+        if tally.cases // SAID > said:
+            said = tally.cases // SAID
+            print(f"{tally.cases} cases in {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
         if bad is not None:
             tally.failures[bad[1].kind] += 1
             small, found = minimal(*bad, options)

@@ -147,6 +147,7 @@ class Generator(Containers):
             (3.0 if arrays else 0, self.store),
             (2.0 if arrays else 0, self.slice_statement),
             (0.8 if arrays else 0, lambda: self.slice_run(self.fresh)),
+            (0.8 if arrays else 0, lambda: self.column_loop(self.fresh)),
             (0.4 if arrays else 0, lambda: self.view_statement(self.fresh("v"))),
             (0.5, self.allocate),
             (0.3, self.unpack),

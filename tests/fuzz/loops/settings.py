@@ -20,7 +20,7 @@ from tilewise import tuning
 from tilewise.api.functions import source_call
 from tilewise.backend.llvm.compile import compiler
 from tilewise.backend.llvm.program import outline
-from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise import NAMES, blocks
 
 Setting = Callable[[], AbstractContextManager[Any]]
 GOOD = 8  # two of so many cases are compiled by all of LLVM's passes
@@ -77,6 +77,9 @@ def _once(f: Callable[..., Any], key: Callable[..., Any]) -> Callable[..., Any]:
 def cheaply(case: int, whole: bool = False) -> Iterator[None]:
     """For all settings of one case: nothing is done twice. `whole`: with all of LLVM's passes, whichever it is."""
     kept = source_call.specialise, source_call.optimised
+    large = blocks.LEAST, blocks.BLOCK
+    if case % 2:  # slices are short here
+        blocks.LEAST, blocks.BLOCK = 2, 3
     # Functions of a case are made anew for every setting, from the same source.
     source_call.specialise = _once(kept[0], lambda f, args, options, guards, apart: (repr((args, options)), apart))
     source_call.optimised = _once(kept[1], lambda program, off: (id(program.body), program.apart, off))
@@ -85,6 +88,7 @@ def cheaply(case: int, whole: bool = False) -> Iterator[None]:
         yield
     finally:
         source_call.specialise, source_call.optimised = kept
+        blocks.LEAST, blocks.BLOCK = large
         compiler.object_code = _object_code
 
 

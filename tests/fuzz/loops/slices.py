@@ -142,6 +142,42 @@ class Slices(Expressions):
                 lines.append(f"{name} = {self.number(self.scope.numbers[name], 1)}")
         return lines
 
+    def column_loop(self, fresh: Callable[[str], str]) -> list[str]:
+        """A loop over columns of arrays, which may need the ones before, from the end or beyond it."""
+        r = self.rng
+        wide = [n for n, (d, own) in self.scope.arrays.items() if len(own) == 2 and kind_of(d) == "f"]
+        if not wide:
+            return self.slice_statement()
+        rows, columns = self.scope.arrays[r.choice(wide)][1]
+        wide = [n for n in wide if self.scope.arrays[n][1][0] == rows]
+        long = [n for n, (d, own) in self.scope.arrays.items() if own == (rows,) and kind_of(d) == "f"]
+        part = self.slice_of(rows, r.randint(min(rows, 1), rows)) if self.chance(0.4) else ":"
+        counter = fresh("k")
+
+        def column() -> str:
+            at = r.choices((counter, f"{counter} - 1", f"{counter} + 1", "-1", f"{counter} + 2"), (5, 3, 3, 1, 0.3))[0]
+            return f"{r.choice(wide)}[{part if self.chance(0.95) else ':'}, {at}]"
+
+        given: list[str] = []
+
+        def value(depth: int) -> str:
+            if depth and self.chance(0.75):
+                return f"({value(depth - 1)} {r.choice('+-*')} {value(depth - 1)})"
+            others = [*given, *(f"{n}[{part}]" for n in long), r.choice(("0.5", "2.0", counter))]
+            return column() if self.chance(0.7) else r.choice(others)
+
+        lines = []
+        for _ in range(r.randint(1, 4)):
+            if self.chance(0.3):
+                name = fresh("t")
+                lines.append(f"    {name} = {column()} * {value(1)}")
+                given.append(name)
+            else:
+                target = f"{r.choice(long)}[{part}]" if long and self.chance(0.2) else column()
+                lines.append(f"    {target} {r.choices(('=', '+=', '*='), (6, 2, 1))[0]} {value(2)}")
+        ends = (f"1, {columns}", f"{columns}", f"1, {columns} - 1", f"{columns} - 2, -1, -1", f"0, {columns}, 2")
+        return [f"for {counter} in range({r.choice(ends)}):", *lines]
+
     def view_statement(self, fresh: str) -> list[str]:
         """A name for a part of an array, which shares its memory."""
         r = self.rng
