@@ -10,7 +10,7 @@ import tilewise as tw
 from tests.kernel.test_loop_fusion import program_of
 from tests.python.conftest import ended, same
 from tilewise.kernel.program.ir import For
-from tilewise.kernel.program.optimise import blocks
+from tilewise.kernel.program.optimise.slices import blocks
 from tilewise.kernel.program.walk import statements
 
 

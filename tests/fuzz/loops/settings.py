@@ -20,7 +20,8 @@ from tilewise import tuning
 from tilewise.api.functions import source_call
 from tilewise.backend.llvm.compile import compiler
 from tilewise.backend.llvm.program import outline
-from tilewise.kernel.program.optimise import NAMES, blocks
+from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise.slices import blocks
 
 Setting = Callable[[], AbstractContextManager[Any]]
 GOOD = 8  # two of so many cases are compiled by all of LLVM's passes

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
 from tilewise.kernel.program.optimise.bit_counts import bit_counts
-from tilewise.kernel.program.optimise.blocks import blocks
 from tilewise.kernel.program.optimise.conditions import conditions
-from tilewise.kernel.program.optimise.fusion import fusion
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
 from tilewise.kernel.program.optimise.private import private
 from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
+from tilewise.kernel.program.optimise.slices.blocks import blocks
+from tilewise.kernel.program.optimise.slices.fusion import fusion
+from tilewise.kernel.program.optimise.slices.split_names import split_names
 from tilewise.kernel.program.optimise.small_arrays import small_arrays
-from tilewise.kernel.program.optimise.split_names import split_names
 from tilewise.kernel.program.optimise.unify import unify
 
 PASSES: dict[str, Callable[[Program], Program]] = {

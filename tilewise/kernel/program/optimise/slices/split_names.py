@@ -94,8 +94,8 @@ class _Maker:
         out: list[ir.Stmt] = []
         for s in block:
             inner = {n: self.block(getattr(s, n)) for n in BLOCKS.get(type(s), ())}
-            made = replace(cast(Any, s), **inner) if inner else s
-            out.append(self._counter(s, made) if isinstance(s, ir.For) else made)
+            made: ir.Stmt = replace(cast(Any, s), **inner) if inner else s
+            out.append(self._counter(s, made) if isinstance(s, ir.For) and isinstance(made, ir.For) else made)
         starts = [(at, name) for at, s in enumerate(out) if (name := _name(s)) in self.several]
         for at, name in starts:
             live = self.arrays if isinstance(out[at], ir.View) else self.numbers

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.optimise.same_places import ONE, ZERO
+from tilewise.kernel.program.optimise.slices.same_places import ONE, ZERO
 from tilewise.kernel.program.walk import expressions, mapped
 
 

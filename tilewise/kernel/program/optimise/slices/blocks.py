@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.optimise.guards import doubtful, in_range, movable, only_fails, opposite, surely
 from tilewise.kernel.program.optimise.liveness import live_after
-from tilewise.kernel.program.optimise.nests import Touch, element_nest, touches
-from tilewise.kernel.program.optimise.same_places import ONE, ZERO, Definitions
-from tilewise.kernel.program.optimise.split_names import split_names
+from tilewise.kernel.program.optimise.slices.guards import doubtful, in_range, movable, only_fails, opposite, surely
+from tilewise.kernel.program.optimise.slices.nests import Touch, element_nest, touches
+from tilewise.kernel.program.optimise.slices.same_places import ONE, ZERO, Definitions
+from tilewise.kernel.program.optimise.slices.split_names import split_names
 from tilewise.kernel.program.walk import (
     BLOCKS,
     arrays_set,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.optimise.same_places import ZERO
+from tilewise.kernel.program.optimise.slices.same_places import ZERO
 from tilewise.kernel.program.walk import expressions
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.optimise.guards import doubtful, in_range, movable, only_fails, opposite, surely
 from tilewise.kernel.program.optimise.liveness import NONE, Names, follow_back
-from tilewise.kernel.program.optimise.nests import Touch, element_nest, touches
-from tilewise.kernel.program.optimise.same_places import Definitions
+from tilewise.kernel.program.optimise.slices.guards import doubtful, in_range, movable, only_fails, opposite, surely
+from tilewise.kernel.program.optimise.slices.nests import Touch, element_nest, touches
+from tilewise.kernel.program.optimise.slices.same_places import Definitions
 from tilewise.kernel.program.walk import BLOCKS, arrays_used, expressions, mapped, names_read, statements
 
 MOST_NESTS = 12
@@ -143,10 +143,9 @@ class _Maker:
             found = self._nest(s.then[0])
             rare = all(isinstance(x, ir.Alloc) or (isinstance(x, ir.For) and x.rare) for x in s.other)
             return replace(found, tests=tuple(_parts(s.test)), anyway=s.other) if found and rare else None
-        found = element_nest(s)
-        if found is None:
+        loops, block = element_nest(s) or ((), ())
+        if not loops:
             return None
-        loops, block = found
         return Nest(loops, block, (), (_rarely(loops[0]),), touches(loops, block))
 
     def _grown(self, block: ir.Block) -> Group:
