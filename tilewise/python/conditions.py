@@ -112,7 +112,7 @@ def compare(lo: Statements, node: ast.Compare) -> Value:
 
 def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.expr, line: int) -> tuple[Value, Value]:
     first = values.value(lo, left) if isinstance(left, ast.expr) else left
-    x, y = values.after(lo, first, lambda: values.value(lo, right))
+    x, y = values.after(lo, first, lambda: values.value(lo, right), line)
     if isinstance(op, ast.Is | ast.IsNot):
         if not (isinstance(y, Static) and y.value is None):
             raise Refused("is of something else than None", line)
@@ -151,7 +151,7 @@ def _compare_chain(lo: Statements, node: ast.Compare) -> tuple[Expr, set[Num]]:
     def link(op: ast.cmpop, right: ast.expr) -> Callable[[], Expr]:
         def act() -> Expr:
             left = middle[-1]
-            first, second = values.after(lo, left, lambda: values.value(lo, right))
+            first, second = values.after(lo, left, lambda: values.value(lo, right), node.lineno)
             if isinstance(second, Scalar):
                 second = Scalar(second.t, lo.b.held(second.e))
             made = values.binary(lo, values.OPERATORS[type(op)], first, second, node.lineno)

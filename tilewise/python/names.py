@@ -33,7 +33,7 @@ from tilewise.python.build import (
     compare,
 )
 from tilewise.python.containers import lists
-from tilewise.python.functions.nodes import names_in
+from tilewise.python.functions.nodes import names_in, walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, LoopFrame, Scope
@@ -65,6 +65,7 @@ class Names:
         self.assigned = ""  # the name that gets the dict that is being made
         self.stored_as = ""  # the dtype that it gets then, if that is known
         self.last: dict[str, tuple[Type, ...]] = {}  # what names were last
+        self.rebound = frozenset[str]()  # names that get another value (by :=) within this statement
 
     def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:
         """A name gets a value."""
@@ -140,7 +141,30 @@ class Names:
         if isinstance(alts[0], Unbound):
             text = f"cannot access local variable '{name}' where it is not associated with a value"
             self.fail("UnboundLocalError", text, line)
-        return self.fetch(full, alts[0])
+        found = self.fetch(full, alts[0])
+        return self._as_now(found) if full in self.rebound else found
+
+    @contextmanager
+    def rebinding(self, node: ast.AST) -> Iterator[None]:
+        """A statement or test, which may give names other values on its way."""
+        kept = self.rebound
+        new = {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)}
+        self.rebound = kept | {self.owner(name).prefix + name for name in new}
+        try:
+            yield
+        finally:
+            self.rebound = kept
+
+    def _as_now(self, value: Value) -> Value:
+        """Arrays with names that stay."""
+        if isinstance(value, Tuple):
+            return Tuple(tuple(map(self._as_now, value.items)), value.listed)
+        if not isinstance(value, Array):
+            return value
+        name = self.b.array(value.t.dtype, value.t.rank)
+        self.b.rename(name, value.name)
+        del self.b.views[name]  # whose lengths are those of another array later
+        return Array(value.t, name)
 
     def share(self, source: str, name: str) -> None:
         """A name gets what another is, whichever of its types that has."""

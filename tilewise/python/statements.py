@@ -15,9 +15,10 @@ from tilewise.kernel.program.ir import (
     Leave,
     Return,
     Set,
+    Stmt,
     Var,
 )
-from tilewise.python import conditions, iteration, raising, refine, values
+from tilewise.python import conditions, iteration, order, raising, refine, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Dict, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.containers import columns, dicts, lists
@@ -42,11 +43,13 @@ class Statements(Names):
         if torn is None:
             at, env = len(self.b.block), dict(self.env or {})
             try:
-                return conditions.test(self, node)
+                with self.rebinding(node):
+                    return conditions.test(self, node)
             except calls.Several as error:
+                done = [s for s in self.b.block[at:] if s is not error.made]
                 del self.b.block[at:]
                 self.env = env
-                return self.condition(self.call_before(node, error))
+                return self.condition(self.call_before(node, error, done))
         slot = self.b.fresh("c")
         self.b.names[slot] = BOOL
         self.each_type(torn, node.lineno, lambda: self.b.emit(Set(slot, self.condition(node))))
@@ -95,15 +98,20 @@ class Statements(Names):
             return
         at, env = len(self.b.block), dict(self.env or {})
         try:
-            how(self, node)
+            with self.rebinding(node):
+                how(self, node)
         except calls.Several as error:
+            done = [s for s in self.b.block[at:] if s is not error.made]
             del self.b.block[at:]
             self.env = env
-            self.statement(self.call_before(node, error))
+            self.statement(self.call_before(node, error, done))
 
-    def call_before(self, node: Any, error: calls.Several) -> Any:
-        """Make a call of several types before the rest of a statement, which then has a name for it."""
-        if _sheltered(node, error.node):
+    def call_before(self, node: Any, error: calls.Several, done: list[Stmt]) -> Any:
+        """Make a call of several types before the rest of a statement, which then has a name for it.
+
+        done: what the statement did before it.
+        """
+        if _sheltered(node, error.node) or order.names_meet(node, error.node):
             raise error
         if self.splitting >= MOST_SPLITS:
             raise error
@@ -111,6 +119,7 @@ class Statements(Names):
         self.scope.locals = self.scope.locals | {name}
         at = error.node
         full = self.scope.prefix + name
+        start = len(self.b.block)
         if isinstance(at, ast.IfExp):
             target = ast.copy_location(ast.Name(name, ast.Store()), at)
             arms = [ast.copy_location(ast.Assign([target], v), v) for v in (at.body, at.orelse)]
@@ -129,6 +138,8 @@ class Statements(Names):
             self.share(source, full)
         if self.env is None:
             raise Dead
+        if order.memory_meets(self, node, at, done, self.b.block[start:]):
+            raise error
         swap = _Swap(error.node, ast.copy_location(ast.Name(name, ast.Load()), error.node))
         return swap.visit(copy.deepcopy(node, {id(error.node): error.node}))
 
@@ -215,9 +226,11 @@ class Statements(Names):
         op, line = values.OPERATORS[type(node.op)], node.lineno
         if isinstance(node.target, ast.Name):
             now = values.value(self, ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-            now, other = values.after(self, now, lambda: values.value(self, node.value))
+            now, other = values.after(self, now, lambda: values.value(self, node.value), line)
             if isinstance(now, Array):
                 assign.update(self, now, op, other, line)
+                if self.scope.prefix + node.target.id in self.rebound:
+                    self.assign_to(node.target, now, line)
                 return
             if (isinstance(now, Scalar) and isinstance(other, Array | Lazy)) or isinstance(now, Scalar | Tuple):
                 self.assign_to(node.target, values.binary(self, op, now, other, line, node), line)

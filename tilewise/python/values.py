@@ -19,7 +19,7 @@ from tilewise.python.types import PY_BOOL, Obj
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
     from tilewise.python.statements import Statements
-from tilewise.python import conditions
+from tilewise.python import conditions, order
 from tilewise.python.arrays import attributes, elementwise, subscripts
 from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import calls
@@ -82,14 +82,14 @@ def truth_of(lo: Statements, found: Value, line: int) -> Expr:
     return arithmetic.truth(scalar(lo, found, line))
 
 
-def after(lo: Statements, first: Value, act: Callable[[], Value]) -> tuple[Value, Value]:
+def after(lo: Statements, first: Value, act: Callable[[], Value], line: int) -> tuple[Value, Value]:
     """first, evaluated before all that `act` emits; and what act gives."""
     block, at = lo.b.block, len(lo.b.block)
     second = act()
-    return spilled(lo, first, block, at), second
+    return spilled(lo, first, block, at, line), second
 
 
-def spilled(lo: Statements, first: Value, block: list[Stmt], at: int) -> Value:
+def spilled(lo: Statements, first: Value, block: list[Stmt], at: int, line: int) -> Value:
     """A value that was computed at some place of a block, where statements have followed."""
     if len(block) == at:
         return first
@@ -99,7 +99,15 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int) -> Value:
         block.insert(at, Set(name, first.e))
         return Scalar(first.t, Var(name, first.e.dtype))
     if isinstance(first, Tuple):
-        return Tuple(tuple(spilled(lo, v, block, at) for v in reversed(first.items))[::-1], first.listed)
+        return Tuple(tuple(spilled(lo, v, block, at, line) for v in reversed(first.items))[::-1], first.listed)
+    if isinstance(first, Lazy):
+        read = frozenset().union(*(lo.b.roots[r] for r in first.reads))
+        if read & order.written(lo, block[at:]):
+            with lo.b.inside() as before:
+                lo.b.kept, lo.b.steadily = {}, {}  # what was computed after it
+                made = elementwise.materialised(lo, first, line)
+            block[at:at] = before
+            return made
     return first
 
 
@@ -203,13 +211,13 @@ def _tuple(lo: Statements, node: ast.Tuple | ast.List) -> Value:
         v = value(lo, e)
         if len(block) > at:
             for k in reversed(range(len(found))):
-                found[k] = spilled(lo, found[k], block, at)
+                found[k] = spilled(lo, found[k], block, at, node.lineno)
         found.append(v)
     return Tuple(tuple(found), isinstance(node, ast.List))
 
 
 def _bin_op(lo: Statements, node: ast.BinOp) -> Value:
-    x, y = after(lo, value(lo, node.left), lambda: value(lo, node.right))
+    x, y = after(lo, value(lo, node.left), lambda: value(lo, node.right), node.lineno)
     return binary(lo, OPERATORS[type(node.op)], x, y, node.lineno, node)
 
 

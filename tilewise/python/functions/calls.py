@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.kernel.program.ir import BOOL, INT, Const, Leave, Named, Op, Set
+from tilewise.kernel.program.ir import BOOL, INT, Const, Leave, Named, Op, Set, Stmt
 from tilewise.python.build import (
     ZERO,
     Array,
@@ -68,10 +68,11 @@ class Library:
 class Several(Refused):
     """A call that gives one of several types: the statement must be emitted for each."""
 
-    def __init__(self, node: ast.expr, construct: str, line: int, source: str = "") -> None:
+    def __init__(self, node: ast.expr, construct: str, line: int, source: str = "", made: Stmt | None = None) -> None:
         super().__init__(construct, line, "Give it one type")
         self.node: Any = node
         self.source = source  # the name that has the value
+        self.made = made  # the call itself, if that was emitted
 
 
 def member(lo: Statements, module: ModuleType, name: str, found: Any, line: int) -> Value:
@@ -211,7 +212,7 @@ def arguments(lo: Statements, node: ast.Call) -> tuple[list[Value], dict[str, Va
         found = values.value(lo, a)
         if len(block) > at:
             for k in reversed(range(len(args))):
-                args[k] = values.spilled(lo, args[k], block, at)
+                args[k] = values.spilled(lo, args[k], block, at, node.lineno)
         args.append(found)
     names = [k.arg for k in node.keywords]
     if None in names:
@@ -323,7 +324,8 @@ def inlined(
             except Several as error:  # of a statement of its own, which the caller's cannot be split for
                 raise Refused(error.construct, error.line, error.cure) from None
     lo.functions.inside.pop()
-    lo.b.emit(Named(label, tuple(body)))
+    made = Named(label, tuple(body))
+    lo.b.emit(made)
     env = None
     for e in ends:
         env = join(env, e)
@@ -332,7 +334,7 @@ def inlined(
         raise Dead
     alts = env[result]
     if len(alts) > 1:
-        raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line, result)
+        raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line, result, made)
     return lo.fetch(result, alts[0])
 
 

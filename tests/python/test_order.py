@@ -1,0 +1,134 @@
+"""Names and arrays that change within a statement: what is read before and after is what Python reads there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tests.python.conftest import Ended, ended, same
+
+
+def rows_of_another(x, y):
+    for _ in range(2):
+        a = y[-1] + (y := y[:-2])[-1]
+    return a, y
+
+
+def ends_of_another(x, y):
+    for k in range(2):
+        v = y[:, k]
+        a = v[-2:] + (v := v[:-2])[-2:]
+        b = v[::-1][:2] * (v := v[1:])[::-1][:2]
+    return a, b
+
+
+def into_another(x, y):
+    y[1:] = y[1:] + (y := y[::-1])[1:]
+    return y
+
+
+def all_of_another(x, y):
+    for _ in range(2):
+        z = y + (y := x)
+        y[:] = y * (y := z)
+        z = np.maximum(y, (y := x))
+    return z, y
+
+
+def lengths_of_another(x, y):
+    n = y.shape[0] * 100 + (y := y[2:]).shape[0]
+    while len(y) > len(y := y[1:]) and len(y) > 2:
+        n += 1
+    return n, y
+
+
+def in_a_tuple(x, y):
+    return (y, (y := x), y)
+
+
+def updated(x, y):
+    y += (y := x) * 2.0
+    return y
+
+
+def written_by_a_call(x, y):
+    def f(v):
+        v[1:] += 3.0
+        return v[0]
+
+    y[0] = (x[2] * 2.0) * f(x)
+    y[1] = np.maximum(x[1] * 2.0, f(x))
+    y[2, 0] = x[2, 0] * f(x)[0]
+    return ((x[2] + 1.0) > f(x)).sum()
+
+
+def view_written_by_a_call(x, y):
+    def f(v):
+        v[2] += 3.0
+        return v[0]
+
+    y[0] = x[2] * f(x)
+    return y
+
+
+def scratch_of_a_call(x, y):
+    def f(v, i):
+        v[i] = 2.0
+        return 1 if i else 2.5
+
+    scratch = np.zeros(3)
+    total = 0.0
+    for i in range(3):
+        total += x[i, 0] * f(scratch, i)
+    return total, scratch
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        rows_of_another, ends_of_another, into_another, all_of_another, lengths_of_another, in_a_tuple, updated,
+        written_by_a_call, view_written_by_a_call, scratch_of_a_call,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("shared", [False, True])
+def test_changes_within_a_statement(agree: Callable[..., Ended], f: Callable[..., Any], shared: bool) -> None:
+    x = np.arange(24.0).reshape(6, 4)
+    agree(f, x, x[::-1] if shared else x[::-1] * 2.0)
+
+
+def choice_of_views(x, y):
+    k = 0
+    y[:, 0] = x[:, k] + (x[:, (k := k + 1)] if len(x) > 2 else x[:, (k := k + 2)]) * x[:, k]
+    return k
+
+
+def call_of_two_types(x, y):
+    def f(v):
+        v[0, 0] += 9.0
+        return 1 if v[1, 0] > 2.0 else 2.5
+
+    return x[0, 0] + f(x)
+
+
+def call_after_a_write(x, y):
+    def write(v):
+        v[1, 0] += 9.0
+        return v[1, 0]
+
+    def f(v):
+        return 1 if v[1, 0] > 2.0 else 2.5
+
+    return write(x) + f(x)
+
+
+@pytest.mark.parametrize("f", [choice_of_views, call_of_two_types, call_after_a_write])
+def test_what_is_not_moved_before_the_rest_of_its_statement(f: Callable[..., Any]) -> None:
+    """What gives several types is done first: not if the rest would see it."""
+    ours, plain = ([np.ones((4, 4)), np.zeros((4, 4))] for _ in range(2))
+    with tw.config(fallback="silent"):
+        found = ended(tw.jit(f), ours)
+    assert same(found, ended(f, plain)) and same(ours, plain)
+    with pytest.raises(tw.TilewiseError):
+        tw.jit(f, strict=True)(*ours)

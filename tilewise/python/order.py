@@ -1,0 +1,79 @@
+"""What may not change places in a statement. In: its tree, statements of a program. Out: whether one sees the other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewise.kernel.program.ir import Alloc, HostCall, Invoke, Product, Stmt, Store
+from tilewise.kernel.program.walk import statements
+from tilewise.python.functions.nodes import walk
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+
+
+def written(lo: Statements, block: Sequence[Stmt]) -> frozenset[str]:
+    """The memory that statements write, but for what they allocate."""
+    found, own = set[str](), set[str]()
+    for s in statements(tuple(block)):
+        if isinstance(s, Alloc):
+            own |= lo.b.roots[s.array]
+        elif isinstance(s, Store | Product):
+            found |= lo.b.roots[s.array]
+        elif isinstance(s, HostCall | Invoke):
+            names = s.writes if isinstance(s, HostCall) else s.inputs
+            found = found.union(*(lo.b.roots.get(n, ()) for n in names if isinstance(n, str)))
+    return frozenset(found - own)
+
+
+def names_meet(node: ast.AST, part: ast.AST) -> bool:
+    """Whether a part of a statement sets (by :=) names that are read before it there, or the other way round."""
+    earlier = _earlier(node, part)
+    inside = walk(part)
+    return bool(_named(earlier) & _read(inside) or _named(inside) & _read(earlier))
+
+
+def memory_meets(lo: Statements, node: ast.AST, part: ast.AST, before: list[Stmt], after: list[Stmt]) -> bool:
+    """Whether a part of a statement writes arrays that are read before it there, or the other way round.
+
+    before, after: what the statement does before the part, and what the part does.
+    """
+    return bool(
+        _memory(lo, _read(_earlier(node, part))) & written(lo, after)
+        or _memory(lo, _read(walk(part))) & written(lo, before)
+    )
+
+
+def _earlier(node: ast.AST, part: ast.AST) -> list[ast.AST]:
+    """What is evaluated before a part of a statement."""
+    found: list[ast.AST] = []
+
+    def reached(n: ast.AST) -> bool:
+        if n is part:
+            return True
+        fields = ("value", "targets") if isinstance(n, ast.Assign) else n._fields
+        for name in fields:
+            inner: Any = getattr(n, name, None)
+            if any(reached(x) for x in (inner if isinstance(inner, list) else [inner]) if isinstance(x, ast.AST)):
+                return True
+        found.append(n)
+        return False
+
+    reached(node)
+    return found
+
+
+def _named(nodes: Iterable[ast.AST]) -> set[str]:
+    return {n.target.id for n in nodes if isinstance(n, ast.NamedExpr)}
+
+
+def _read(nodes: Iterable[ast.AST]) -> set[str]:
+    return {n.id for n in nodes if isinstance(n, ast.Name)}
+
+
+def _memory(lo: Statements, names: set[str]) -> set[str]:
+    """What the arrays of these names may show."""
+    starts = tuple(f"{lo.owner(n).prefix}{n}{end}" for n in names if lo.is_local(n) for end in ":.")
+    return {r for name, roots in lo.b.roots.items() if starts and name.startswith(starts) for r in roots}
