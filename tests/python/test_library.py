@@ -1,7 +1,9 @@
 """Library calls inside of compiled loops, against plain Python."""
 
 import copy
+import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -175,3 +177,27 @@ def test_strict_functions_without_loops_take_our_arrays():
     factor(B)
     factor.__wrapped__(A)
     assert B.tolist() == A.tolist()
+
+
+def test_functions_that_a_program_has_put_into_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tests do. What was compiled before is not used any more."""
+
+    @tw.jit
+    def roots(n):
+        total = 0.0
+        for i in range(n):
+            total += math.sqrt(i) + np.hypot(3.0, i)
+        return total
+
+    replaced: list[tuple[Any, str, Any]] = [
+        (math, "sqrt", lambda x: x + 0.5),
+        (np, "hypot", lambda x, y: x - y),
+        (np, "hypot", mock.Mock(return_value=2.0)),
+    ]
+    for _ in range(2):
+        assert roots(4) == roots.__wrapped__(4)
+        for module, name, other in replaced:
+            with monkeypatch.context() as patched:
+                patched.setattr(module, name, other)
+                with tw.config(fallback="silent"):
+                    assert roots(4) == roots.__wrapped__(4), name

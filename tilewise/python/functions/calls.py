@@ -82,6 +82,7 @@ def member(lo: Statements, module: ModuleType, name: str, found: Any, line: int)
         root in ("numpy", "tilewise", "math", "cmath")
         and (callable(found) or isinstance(found, np.dtype))
         and not isinstance(found, ModuleType)
+        and library(found) is not None  # else a program has put a function of its own there
     ):
         space = module.__name__.rpartition(".")[2]
         prefix = f"{space}." if space in ("linalg", "fft", "random") else ""
@@ -105,7 +106,7 @@ def library(found: Any) -> Library | None:
         return Library("numpy", name)
     if module == "builtins" or found in (len, abs, min, max, range, sum, float, int, bool, complex):
         return Library("builtins", name)
-    return Library(module, name) if module in ("numpy", "tilewise", "math") else None
+    return Library(module, name) if module in ("numpy", "tilewise", "math", "cmath") else None
 
 
 def call(lo: Statements, node: ast.Call) -> Value:
