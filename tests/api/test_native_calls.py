@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.api.functions.call_cache import MISSED
 from tilewise.api.functions.native_call import ENTRY
 from tilewise.api.functions.quick_call import FEW
 from tilewise.array.slots import entry_layout
@@ -231,6 +232,29 @@ def test_settings_hold() -> None:
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         by_numpy(np.array([1e308, 1e308]))
     assert total(a, 0.0) == 3.0 and quick((a, 0.0)) == 3.0
+
+
+def test_error_states_that_do_not_raise() -> None:
+    """Other error states of NumPy (each `with np.errstate` and each thread has one) are fine unless they raise."""
+    found: list[Any] = []
+
+    def short(*args: Any) -> None:
+        found.append(total._source.quick(args))
+
+    a = np.arange(3.0)
+    assert by_code(total, a, 0.0) == 3.0
+    with np.errstate(all="ignore"):
+        short(a, 1.0)
+        with np.errstate(over="raise"):
+            short(a, 1.0)
+        short(a, 2.0)
+    before = np.seterr(divide="ignore")
+    try:
+        short(a, 3.0)
+    finally:
+        np.seterr(**before)
+    short(a, 4.0)
+    assert found == [4.0, MISSED, 5.0, 6.0, 7.0]
 
 
 @tw.jit

@@ -11,12 +11,13 @@ from tilewise.records import dataclass
 
 # Objects: what is returned for calls that others have to take (`missed`), classes, the settings of a call (a list of
 # one, which the code was made for; the variable and the dict that say what they are now), variables that have to be
-# None (`tracing`) or a known object (`errors`, `state`), whom to call when code has not returned (`ended`), for results
-# that are not made here (`finish`), rooms for results that are free, and what makes one. Addresses: of the compiled
-# code, and of what it calls Python with, if it does. Then counts.
+# None (`tracing`) or a known object (`errors`, `state`; of another one `strict` has to return `false`), whom to call
+# when code has not returned (`ended`), for results that are not made here (`finish`), rooms for results that are free,
+# and what makes one. Addresses: of the compiled code, and of what it calls Python with, if it does. Then counts.
 HEAD = (
-    "missed", "tuple", "ndarray", "true", "none", "settings", "here", "config", "base", "tracing", "errors", "state",
-    "ended", "finish", "rooms", "room", "code", "host", "arguments", "names", "functions", "cells", "results",
+    "missed", "tuple", "ndarray", "true", "false", "none", "settings", "here", "config", "base", "tracing", "errors",
+    "state", "strict", "ended", "finish", "rooms", "room", "code", "host", "arguments", "names", "functions", "cells",
+    "results",
 )  # fmt: skip
 AT = {name: k for k, name in enumerate(HEAD)}
 ARGUMENT, NAME, FUNCTION, CELL, NODE = 4, 3, 3, 2, 5  # words of one

@@ -19,7 +19,7 @@ from tilewise.api.functions.call_cache import MISSED
 from tilewise.api.functions.guards import ABSENT, Guards
 from tilewise.api.functions.quick_call import Quick
 from tilewise.array import force as forcing
-from tilewise.array.arithmetic import mild_errors
+from tilewise.array.arithmetic import mild_errors, strict_errors
 from tilewise.array.slots import entry_layout
 from tilewise.backend import NATIVE, chosen, named
 from tilewise.backend import entry as words
@@ -123,9 +123,10 @@ def native_call(
 
     here, config, base = lookup()
     head: dict[str, Any] = {
-        "missed": MISSED, "tuple": tuple, "ndarray": np.ndarray, "true": True, "none": None, "settings": settings,
-        "here": here, "config": config, "base": base, "tracing": forcing.tracing, "errors": errors[0],
-        "state": errors[1], "ended": ended, "finish": finish, "rooms": direct.rooms, "room": direct.room,
+        "missed": MISSED, "tuple": tuple, "ndarray": np.ndarray, "true": True, "false": False, "none": None,
+        "settings": settings, "here": here, "config": config, "base": base, "tracing": forcing.tracing,
+        "errors": errors[0], "state": errors[1], "strict": strict_errors, "ended": ended, "finish": finish,
+        "rooms": direct.rooms, "room": direct.room,
     }  # fmt: skip
     held: list[Any] = [*head.values(), direct, guards, checks]  # the table has their addresses
     table = [id(head[name]) for name in words.HEAD if name in head]

@@ -248,8 +248,19 @@ set:
   %untraced = icmp eq ptr %traced, %none
   %untold = icmp eq ptr %told, %state
   %both = and i1 %same, %untraced
-  %usual = and i1 %both, %untold
-  br i1 %usual, label %look, label %missed
+  br i1 %both, label %errors.known, label %missed
+errors.known:
+  br i1 %untold, label %look, label %errors.other
+errors.other:
+{word("strict", "strict")}
+{word("false", "false")}
+  %raises = call ptr @PyObject_Vectorcall(ptr %strict, ptr null, i64 0, ptr null)
+  %asked = icmp ne ptr %raises, null
+  br i1 %asked, label %errors.asked, label %raised
+errors.asked:
+  call void @Py_DecRef(ptr %raises)
+  %mild = icmp eq ptr %raises, %false
+  br i1 %mild, label %look, label %missed
 look:
 {word("true", "true")}
   %items = getelementptr i8, ptr %args, i64 {at.items}
