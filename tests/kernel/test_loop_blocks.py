@@ -41,6 +41,18 @@ def too_far(x, y, v):
         y[:, k] = x[:, k + 1] + v
 
 
+def first_column(x, y, v):
+    for k in range(1, x.shape[1]):
+        gain = y[:, 0] * 0.5
+        y[:, k] = x[:, k] + gain
+
+
+def first_column_too(x, y, v):
+    for k in range(x.shape[1]):  # the first k reads what it writes
+        gain = y[:, 0] * 0.5
+        y[:, k] = x[:, k] + gain
+
+
 def along_rows(x, y, v):
     for k in range(x.shape[0]):
         y[k, :] = x[k, :] * 2.0
@@ -70,6 +82,8 @@ ROWS: list[tuple[Callable[..., Any], int]] = [
     (sweep, 2),
     (from_the_end, 1),
     (too_far, 1),
+    (first_column, 1),
+    (first_column_too, 1),
     (along_rows, 0),
     (neighbours, 0),
     (counter_is_kept, 0),

@@ -174,8 +174,8 @@ class Definitions:
         (axis, i), (beside, j) = one.at[0], other.at[0]
         if axis != beside or self.place(one.source) != self.place(other.source):
             return None
-        (base, by), (same, off) = (_offset(self.form(e)) for e in (i, j))
-        return ir.Op("not_equal", ir.BOOL, (i, j)) if base == same and by != off else None
+        one_at, other_at = (_offset(self.form(e)) for e in (i, j))
+        return ir.Op("not_equal", ir.BOOL, (i, j)) if one_at != other_at else None
 
     def _view(self, array: str) -> ir.View | None:
         return self.views.get(array) if f"array {array}" in self.known else None
