@@ -19,6 +19,7 @@ import pytest
 from tests.kernel.support import call
 from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.compile import build, compiler, cpu, disk, files, key, linker
+from tilewise.backend.llvm.program import kept
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
 from tilewise.kernel.family import X86
@@ -300,6 +301,13 @@ def test_names_change_with_all_that_makes_code(tmp_path: Path, monkeypatch: pyte
     key._maker.cache_clear()
     with pytest.raises(AssertionError, match="by its address"):
         key.name_of((object(),), "")
+
+
+def test_every_folder_of_passes_and_emitters_is_hashed() -> None:
+    """Else code that another version has made would be found."""
+    emitters = [key.LLVM / name for name in key.EMITTERS]
+    for known, made_from in ((kept.FOLDERS, [kept.KERNEL]), (key.FOLDERS, emitters)):
+        assert {source.parent for top in made_from for source in top.rglob("*.py")} <= set(known)
 
 
 def test_without_sources_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiles: list[str]) -> None:

@@ -19,7 +19,7 @@ from tilewise.backend.llvm.math.table import FOREIGN
 
 MOST_BYTES = 1 << 18  # of a file, that are read at once
 LLVM = Path(__file__).parents[1]
-EMITTERS = ("call", "compile", "emit", "loops", "math", "patterns", "products", "program")
+EMITTERS = ("call", "compile", "emit", "loops", "math", "patterns", "products", "program", "program/loops")
 FOLDERS = (
     *(LLVM / name for name in EMITTERS),
     LLVM.parents[1] / "kernel",

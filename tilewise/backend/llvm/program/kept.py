@@ -20,7 +20,8 @@ from tilewise.kernel.program.walk import size
 
 LEAST = 8  # statements: on fewer, passes take no longer than reading a file
 KERNEL = Path(__file__).parents[3] / "kernel"
-FOLDERS = (KERNEL, KERNEL / "dependence", KERNEL / "program", KERNEL / "program" / "optimise")
+OPTIMISE = KERNEL / "program" / "optimise"
+FOLDERS = (KERNEL, KERNEL / "dependence", KERNEL / "program", OPTIMISE, OPTIMISE / "slices")
 Passes = Callable[[Program, Collection[str]], Program]
 
 
