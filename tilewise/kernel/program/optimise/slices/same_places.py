@@ -164,9 +164,10 @@ class Definitions:
         return array
 
     def steps_apart(self, a: str, b: str) -> ir.Expr | None:
-        """That two views show different rows of one array, where it holds but for subscripts that count from the end.
+        """That two views show different rows of one array, where their subscripts are not seen to be the same.
 
         x[:, k], x[:, k - 1]   =>   the places that k and k - 1 stand for differ (they do unless there is one row)
+        x[:, k], x[:, 0]       =>   the places that k and 0 stand for differ
         """
         one, other = self._view(a), self._view(b)
         if one is None or other is None or len(one.at) != 1 or len(other.at) != 1:
