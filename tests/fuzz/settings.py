@@ -151,13 +151,14 @@ def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
         rows.append({"eager_bytes": 0, "tile": (None, 1, 7)[turn % 3], "threads": (None, 1, 5)[turn // 3 % 3]})
     if hasattr(tilewise, "session"):
         more = {"workers": MESHES[case % len(MESHES)], "blocks": (1, 3)[case // len(MESHES) % 2]}
-        # Where only bytes count, contributions to a mean may be divided before they are added, which rounds more often.
+        # Where only bytes count, contributions to a mean may be divided before they are added, which rounds more often;
+        # block by block, too.
         by_bytes = {"objective": "bytes", "exact": True} if case // 18 % 2 else {"objective": "time"}
         rows.append({"eager_bytes": 0, "native": False, **by_bytes, **more})
         if hasattr(getattr(tilewise, "testing", None), "random_layouts"):
             rows.append({"eager_bytes": 0, "native": False, "layouts": case, **more})
     if case % 12 == 5:
-        rows.append({"eager_bytes": 0, "native": False, "turns": TURNS[case // 12 % len(TURNS)]})
+        rows.append({"eager_bytes": 0, "native": False, "exact": True, "turns": TURNS[case // 12 % len(TURNS)]})
     return _named(rows)
 
 
