@@ -108,7 +108,7 @@ class Mutant(ast.NodeTransformer):
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         module = "".join(inspect.findsource(f)[0])
         tree = ast.fix_missing_locations(self.visit(ast.parse(module)))
-        names: dict[str, Any] = {"np": np, "wrong": wrong}
+        names: dict[str, Any] = {**f.__globals__, "wrong": wrong}
         exec(compile(tree, f.__code__.co_filename, "exec"), names)
 
         def call(*args: Any) -> Any:

@@ -69,7 +69,7 @@ THRESHOLDS = (
     *_rows("array.schedule.loop_flush", (4, 8, 64), "LONGEST", "ROLLED"),
     *_rows("array.schedule.loop_flush", (0, 300, 4000, HUGE), "HELD_BYTES", "WALK_BYTES", "WALK_BYTES_ROLLED"),
     *_rows("array.schedule.loop_flush", FEW, "LOOK_EACH"),
-    *_rows("array.schedule.promote", BYTES, "LEAST_BYTES", also=("array.operators",)),
+    *_rows("array.schedule.promote", BYTES, "LEAST_BYTES", also=("array.operators", "array.slots.takeover")),
     *_rows("array.schedule.promote", (2, 5, 512), "LONG"),
     *_rows("array.operators", BYTES, "REUSE_BYTES"),
     *_rows("array.cell", BYTES, "COPY_BYTES"),

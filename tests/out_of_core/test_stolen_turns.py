@@ -49,7 +49,7 @@ class Slow:
         self.holds = True
         self.changed = threading.Condition()
         self.turns: list[tuple[int, int]] = []  # who took one, and in which loop
-        say, block, turn = Wire._say, Share._block, LoopLending._turn
+        say, block, turn = Wire._say_idle, Share._block, LoopLending._turn
 
         def says(wire: Wire, idle: bool) -> None:
             say(wire, idle)
@@ -71,7 +71,7 @@ class Slow:
             self.turns.append((lent.worker, lent.index))
             return turn(lent, number, *rest)
 
-        monkeypatch.setattr(Wire, "_say", says)
+        monkeypatch.setattr(Wire, "_say_idle", says)
         monkeypatch.setattr(Share, "_block", computes)
         monkeypatch.setattr(LoopLending, "_turn", takes)
         monkeypatch.setattr("tilewise.engine.stealing.LEAST_SECONDS", 0.0)

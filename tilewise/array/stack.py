@@ -116,8 +116,11 @@ def _tried() -> bool:
 def _addressed() -> bool:
     """Whether a frame has the address of its instruction, in the code."""
     frame = sys._getframe()
-    first = _before_code(frame)
-    return 0 < first == _before_code(frame) < frame.f_code.__sizeof__()
+    try:
+        first = _before_code(frame)
+        return 0 < first == _before_code(frame) < frame.f_code.__sizeof__()
+    finally:
+        del frame  # which would hold itself, and all that import this
 
 
 def _before_code(frame: FrameType) -> int:
