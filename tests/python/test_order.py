@@ -132,3 +132,30 @@ def test_what_is_not_moved_before_the_rest_of_its_statement(f: Callable[..., Any
     assert same(found, ended(f, plain)) and same(ours, plain)
     with pytest.raises(tw.TilewiseError):
         tw.jit(f, strict=True)(*ours)
+
+
+def below(x, k):
+    if k < 1:
+        return 1.0
+    return x[k, 0] + below(x, max(k - 1, 0))
+
+
+def halved(x, k):
+    x[k, 0] *= 0.5
+    if k < 1:
+        return 1.0
+    return x[0, 0] + halved(x, k - 1)
+
+
+@pytest.mark.parametrize(("f", "compiles"), [(below, True), (halved, False)], ids=["reads", "writes"])
+def test_recursion_beside_what_it_reads(f: Callable[..., Any], compiles: bool) -> None:
+    """A call of several types is made before the rest of its statement only if it does not write what that reads."""
+    x, y = np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(4, 3)
+    with tw.config(native=False, fallback="silent"):
+        assert same(ended(tw.jit(f), (x, 3)), ended(f, (y, 3)))
+        assert same(x, y)
+        if compiles:
+            assert same(ended(tw.jit(f, strict=True), (x, 3)), ended(f, (y, 3)))
+        else:
+            with pytest.raises(tw.TilewiseError):
+                tw.jit(f, strict=True)(x, 3)

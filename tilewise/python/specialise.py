@@ -220,6 +220,8 @@ def _call_itself(lo: Lower, tree: Any, f: FunctionType, bound: dict[str, Value])
     try:
         lo.return_value(recursion.invoked(lo, tree, f, None, f.__name__, bound, tree, locals_of(tree)), tree.lineno)
     except calls.Several as several:
+        if several.node is not tree:  # within it
+            raise
         source = several.source
 
         def act() -> None:
