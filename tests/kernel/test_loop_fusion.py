@@ -107,6 +107,25 @@ def of_one_array(u, v, w):
         u[k : k + 3] = u[:3] - w[:3]
 
 
+def columns_that_meet_at_last(x, y, z):
+    for k in range(x.shape[1] - 1, -1, -1):
+        y[:-1, k] = x[1:, k] * 2.0
+        z[:-1, 1] = y[1:, 0] + 1.0  # for the last k, of what was written just now
+        x[:-1, 1] = z[:-1, 1] * 3.0
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_all_tests_of_columns_are_made(native: bool) -> None:
+    """Also those of two loops that a third one joins."""
+    ours, plain = ([np.arange(24.0).reshape(8, 3) + k for k in range(3)] for _ in range(2))
+    program = program_of(columns_that_meet_at_last, *ours)
+    assert loops_of(columns_that_meet_at_last, *ours)[0] == 1
+    columns_that_meet_at_last(*plain)
+    with tw.config(native=native):
+        tw.jit(columns_that_meet_at_last, strict=True)(*ours)
+    assert same(ours, plain), program
+
+
 N = 8
 # A function, how many loops it has in the end and how many it would have, and arrays that are made.
 ROWS: list[tuple[Callable[..., Any], int, int, int]] = [

@@ -57,6 +57,7 @@ class Group:
 
     nests: list[Nest] = field(default_factory=list)
     stmts: list[Item] = field(default_factory=list)
+    apart: list[ir.Expr] = field(default_factory=list)  # tests that what the nests touch lies apart
     tests: list[ir.Expr] = field(default_factory=list)
     equal: list[frozenset[ir.Expr]] = field(default_factory=list)  # lengths that are equal if the tests hold
 
@@ -160,7 +161,7 @@ class _Maker:
         for s in block:
             nest = self._nest(s)
             if nest is not None:
-                trial = Group([*trial.nests, nest], [*trial.stmts, *pending, (s, nest)])
+                trial = Group([*trial.nests, nest], [*trial.stmts, *pending, (s, nest)], trial.apart.copy())
                 pending = []
                 self._demand(trial, [t for _, n in trial.stmts if n is not None for t in n.tests])
                 if len(trial.nests) > 1 and not self._fits(trial, nest):
@@ -227,7 +228,7 @@ class _Maker:
                     test = known.steps_apart(a.array, b.array)
                     if test is None:
                         return False
-                    group.tests.append(test)
+                    group.apart.append(test)
         return True
 
     def _shares(self, group: Group, nest: Nest) -> bool:
@@ -265,7 +266,7 @@ class _Maker:
         before: list[ir.Stmt] = []
         inside: list[ir.Stmt] = []  # where the guard holds
         slow: list[ir.Stmt] = []
-        tests = list(group.tests)
+        tests = [*group.tests, *group.apart]
         for s, nest in group.stmts:
             if nest is not None:
                 slow += nest.anyway
