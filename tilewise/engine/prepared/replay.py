@@ -32,6 +32,7 @@ from tilewise.store import pool
 ND = np.ndarray[Any, Any]
 Values = list[Any]  # by position, those on the way between two exchanges at the end
 Waiting = Mapping[int, list[ND]]  # pieces that came, by sender
+Reached = Callable[[int, int, int], None]  # is told how far a run is
 NOTHING: Waiting = {}
 _QUIET: Any = nullcontext()
 BRIEF_BYTES = 1 << 20  # that a pass sees, so that nobody need hear of its end
@@ -108,30 +109,17 @@ class Again:
         self._by, self._values, self._leaves = by, values, leaves
         self.peak_bytes = peak_bytes  # as whoever asked for the run counts it
 
-    def advance(self, k: int, waiting: Waiting, reached: Callable[[int, int, int], None] | None, before: int) -> int:
+    def advance(self, k: int, waiting: Waiting, reached: Reached | None, before: int) -> int:
         """One round, but for what is sent after it: the bytes that came from others, beside those before it.
 
         No block is counted on the way: Ctrl-C may come at any moment.
         """
-        by, values, came, step = self._by, self._values, 0, None
+        by = self._by
         joins, body = by.calls[k], by.bodies[k]
         if not joins and not body:
             return 0
-        try:
-            with allowed(), np.errstate(all="ignore") if by.loud[k] else _QUIET:  # recorded work raises no warnings
-                for join in joins:
-                    came += join(values, waiting)
-                for act, frees, done, step in body:  # noqa: B007
-                    act(values)
-                    for x in frees:
-                        values[x] = None
-                    if done and reached is not None:
-                        reached(done, by.steps, before + came)
-        except Exception as error:
-            if step is not None:
-                note_site(error, by.nodes, step)
-            raise
-        return came
+        with allowed(), np.errstate(all="ignore") if by.loud[k] else _QUIET:  # recorded work raises no warnings
+            return compute(by, self._values, waiting, joins, body, before, reached)
 
     def pieces(self, k: int) -> list[tuple[int, list[ND]]]:
         """What goes to others after a round."""
@@ -141,6 +129,27 @@ class Again:
     def keep(self, keys: Sequence[int], store: Held) -> None:
         """Store the results."""
         self._by.keep(keys, self._values, self._leaves, store)
+
+
+def compute(
+    by: Script, values: Values, waiting: Waiting, joins: Any, body: Any, before: int, reached: Reached | None
+) -> int:
+    """What is between two messages: the bytes that came."""
+    came, step = 0, None
+    try:
+        for join in joins:
+            came += join(values, waiting)
+        for act, frees, done, step in body:  # noqa: B007 (`step` is told where it fails)
+            act(values)
+            for x in frees:
+                values[x] = None
+            if done and reached is not None:
+                reached(done, by.steps, before + came)
+    except Exception as error:
+        if step is not None:
+            note_site(error, by.nodes, step)
+        raise
+    return came
 
 
 def repeats(learned: Prepared, backend: str) -> bool:

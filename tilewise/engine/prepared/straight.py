@@ -6,7 +6,7 @@ worker's store until something else than such a run asks for them: loops of smal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,11 @@ from tilewise.backend.host.arrays import has_margins
 from tilewise.engine.held import Held
 from tilewise.engine.network.wire import Wire
 from tilewise.engine.prepared.plan import Prepared
-from tilewise.engine.prepared.replay import NOTHING, Script, Values, Waiting
-from tilewise.engine.run import note_site
+from tilewise.engine.prepared.replay import NOTHING, Reached, Script, Values, compute
 from tilewise.interrupts import allowed, waits
 from tilewise.ops.traits.collectives import Parts
 
 ND = np.ndarray[Any, Any]
-Reached = Callable[[int, int, int], None]
 
 
 class Fresh:
@@ -113,29 +111,10 @@ def run(by: Script, values: Values, wire: Wire, me: int, epoch: int, number: int
         waiting = {v: wire.receive(v, me, now) for v in senders} if senders else NOTHING
         if loud or waits():
             with allowed(), np.errstate(all="ignore"):
-                came += _compute(by, values, waiting, joins, body, came, reached)
+                came += compute(by, values, waiting, joins, body, came, reached)
         elif joins or body:
-            came += _compute(by, values, waiting, joins, body, came, reached)
+            came += compute(by, values, waiting, joins, body, came, reached)
         now = epoch, number, k
         for v, parts in cuts:
             wire.send(me, v, now, [values[pos][at] for pos, at in parts])
-    return came
-
-
-def _compute(by: Script, values: Values, waiting: Waiting, joins: Any, body: Any, before: int, reached: Reached) -> int:
-    """What is between two messages: the bytes that came."""
-    came, step = 0, None
-    try:
-        for join in joins:
-            came += join(values, waiting)
-        for act, frees, done, step in body:  # noqa: B007
-            act(values)
-            for x in frees:
-                values[x] = None
-            if done:
-                reached(done, by.steps, before + came)
-    except Exception as error:
-        if step is not None:
-            note_site(error, by.nodes, step)
-        raise
     return came
