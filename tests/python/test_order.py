@@ -159,3 +159,37 @@ def test_recursion_beside_what_it_reads(f: Callable[..., Any], compiles: bool) -
         else:
             with pytest.raises(tw.TilewiseError):
                 tw.jit(f, strict=True)(x, 3)
+
+
+def round(x, k):  # a name of a builtin, which writes nothing
+    x[0, 0] = 9.0 + k
+    return k
+
+
+def rounding(x, k):
+    return 1.0 if k < 1 else rounding(x, round(x, k) - 1)
+
+
+def beside_rounding(x):
+    return x * 2.0 + rounding(x, 3)
+
+
+def named_twice(x, k):
+    return 1.0 if k < 1 else named_twice(x, k - 1)
+
+
+before = named_twice
+
+
+def named_twice(x, k):  # which the first calls
+    x[0, 0] = 9.0
+    return 1.0 if k < 1 else before(x, k - 1)
+
+
+def beside_other(x):
+    return x * 2.0 + before(x, 3)
+
+
+@pytest.mark.parametrize("f", [beside_rounding, beside_other])
+def test_recursion_that_writes_through_others(agree: Callable[..., Ended], f: Callable[..., Any]) -> None:
+    agree(f, np.arange(12.0).reshape(4, 3))

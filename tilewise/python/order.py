@@ -17,33 +17,16 @@ if TYPE_CHECKING:
 def written(lo: Statements, block: Sequence[Stmt]) -> frozenset[str]:
     """The memory that statements write, but for what they allocate."""
     found, own = set[str](), set[str]()
+    writing = {f.index for f in lo.functions.known.values() if f.writes}
     for s in statements(tuple(block)):
         if isinstance(s, Alloc):
             own |= lo.b.roots[s.array]
         elif isinstance(s, Store | Product):
             found |= lo.b.roots[s.array]
         elif isinstance(s, HostCall | Invoke):
-            names = s.writes if isinstance(s, HostCall) else () if _only_reads(lo, s) else s.inputs
+            names = s.writes if isinstance(s, HostCall) else s.inputs if s.function in writing else ()
             found = found.union(*(lo.b.roots.get(n, ()) for n in names if isinstance(n, str)))
     return frozenset(found - own)
-
-
-def _only_reads(lo: Statements, s: Invoke) -> bool:
-    """Whether a function, which may not be lowered to its end yet, is seen to write no array of its caller."""
-    (tree,) = (key[0] for key, f in lo.functions.known.items() if f.index == s.function)
-    nodes = list(walk(tree))
-    own = getattr(tree, "name", "")
-    given = {n.arg for n in nodes if isinstance(n, ast.arg)}
-    called = (n.func.id if isinstance(n.func, ast.Name) else "" for n in nodes if isinstance(n, ast.Call))
-    stores = (n for n in nodes if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load))
-    return (
-        all(name in {own, *_HARMLESS} - given for name in called)
-        and not any(stores)
-        and not any(isinstance(n, ast.AugAssign) for n in nodes)
-    )
-
-
-_HARMLESS = ("abs", "bool", "float", "int", "len", "max", "min", "range", "round", "sum")
 
 
 def names_meet(node: ast.AST, part: ast.AST) -> bool:

@@ -2,8 +2,8 @@
 
 Other functions are lowered at the place of each call; one that is met inside of itself cannot be. Then lowering begins
 anew (`Recursive`), and every call of it becomes an `Invoke` of a function that is lowered once for each types of its
-arguments. The types of its results are found by a fixed point: at first it returns nothing, which is what the calls
-inside of it see.
+arguments. The types of its results, and whether it writes arrays of its callers, are found by a fixed point: at first
+it returns and writes nothing, which is what the calls inside of it see.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import values
+from tilewise.python import order, values
 from tilewise.python.finish import finished
 from tilewise.python.functions import calls
 
@@ -45,6 +45,7 @@ class Function:
     index: int
     program: ir.Program | None = None
     results: list[Any] = field(default_factory=list)  # structures
+    writes: bool = False  # arrays that are not its own, as far as is known
     open: bool = True  # it is being lowered
 
 
@@ -210,7 +211,7 @@ def _lower(
     lo: Statements, known: Function, tree: Any, f: Any, parent: Scope | None, name: str, shapes: dict[str, Any],
     local: frozenset[str], line: int,
 ) -> None:  # fmt: skip
-    """The program of a function: its results are looked at until they stay the same."""
+    """The program of a function, which is looked at until its results, and whether it writes arrays, stay the same."""
     place = lo.scope if parent is None else parent
     while f is None and place is not None:
         f, place = place.function, place.parent  # type: ignore[assignment]
@@ -233,11 +234,12 @@ def _lower(
             raise
         finally:
             lo.functions.inside.pop()
-        if inner.results == known.results:
+        writes = known.writes or bool(order.written(inner, b.block))
+        if (inner.results, writes) == (known.results, known.writes):
             known.program = finished(name, b, tuple(b.block), params, inner.result_dtypes, False)
             known.open = False
             return
-        known.results = list(inner.results)
+        known.results, known.writes = list(inner.results), writes
     raise Refused(f"{name}, whose results have ever other types", line)
 
 
