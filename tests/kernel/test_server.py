@@ -30,6 +30,8 @@ def test_the_same_code(packages: str) -> None:
     library = llvm_library.Library(packages)
     library.ready()
     assert (library.QUICK, library.GOOD) == (compiler.QUICK, compiler.GOOD)
+    assert [name.decode() for name in llvm_library.JUMPS_TORN] == [*compiler.JUMPS_TORN]
+    assert llvm_library.JUMPS_WHOLE.decode() == compiler.JUMPS_WHOLE
     for made in (call_table.build, parallel_for.build, helpers.build_wait):
         module = made("kernel").module()
         for level in (compiler.QUICK, compiler.GOOD):

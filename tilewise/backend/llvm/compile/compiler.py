@@ -22,6 +22,10 @@ QUICK, GOOD = 0, 2  # levels of LLVM's code generator
 BEST = 3  # of functions that LLVM's passes run on: chains of selections become branches where a loop waits for them
 _OPTIMISED = '"passes"="standard"'  # the attribute of functions that LLVM's passes run on (emit/text.py)
 _NO_GATHERS = "+prefer-no-gather"  # microcode of several generations of CPUs makes them take 10 ns
+# CPUs that decode a jump at the end of 32 bytes anew each time (Intel's erratum SKX102): short loops take up to 1.4
+# times as long unless jumps are kept within. The option is for all that the process compiles; it moves code, no more.
+JUMPS_TORN = ("skylake", "skylake-avx512", "cascadelake")
+JUMPS_WHOLE = "-x86-branches-within-32B-boundaries"
 LONG = 500_000  # characters of a module that is not looked through for vectors outside of loops
 _numbers = itertools.count()
 
@@ -39,11 +43,18 @@ def _target_machine(cpu: str, triple: str, level: int = GOOD) -> Any:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=level, **_MODEL)
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    _native_target()
     features = "" if cpu else llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features, opt=level, **_MODEL)
+
+
+@cache
+def _native_target() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    if llvm.get_host_cpu_name() in JUMPS_TORN:
+        llvm.set_option("", JUMPS_WHOLE)
 
 
 def ready() -> None:

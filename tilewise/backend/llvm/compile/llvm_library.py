@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSIONS = ("0.50.",)  # how the versions of llvmlite begin whose library is called as below
-QUICK, GOOD = 0, 2  # levels of LLVM's code generator; these and the next line are compiler.py's
+QUICK, GOOD = 0, 2  # levels of LLVM's code generator; these and the next three lines are compiler.py's
+JUMPS_TORN = (b"skylake", b"skylake-avx512", b"cascadelake")
+JUMPS_WHOLE = b"-x86-branches-within-32B-boundaries"
 _RELOCATION, _CODE_MODEL = b"pic", b"small"
 WITHOUT_SLOWEST = b"-disable-lsr"
 _TEXT = POINTER(c_char_p)
@@ -74,6 +76,8 @@ class Library:
         self._machines: dict[tuple[str, int], tuple[Any, bytes]] = {}
         self._call["InitializeNativeTarget"]()
         self._call["InitializeNativeAsmPrinter"]()
+        if self._said("GetHostCPUName")[1] in JUMPS_TORN:
+            self._call["SetCommandLine"](b"", JUMPS_WHOLE)
         self._context = self._call["ContextCreate"]()
 
     def another(self) -> Library:
