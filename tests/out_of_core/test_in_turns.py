@@ -372,3 +372,13 @@ def test_views_of_one_sum_that_is_added_block_by_block(weighted: bool) -> None:
         found = counts[1::-1][counts[1::-1] > 0].compute()
     want = np.bincount(keys, weights=keys * 1.0 if weighted else None)
     np.testing.assert_array_equal(found, want[1::-1][want[1::-1] > 0])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_made_again_is_there_for_those_who_read_all_of_it(workers: int) -> None:
+    x = elements((6, 6), "f8")
+    with in_turns(Mesh(4), True, workers):
+        seen = tw.asarray(x).T
+        above = seen[seen > seen.mean()]  # the view is made in both loops, and all blocks of it are selected from
+        found = above.compute()
+    np.testing.assert_array_equal(found, x.T[np.greater(x.T, x.mean())])

@@ -134,11 +134,13 @@ class _Loops:
         """By value: the last loop that reads it from where it is kept."""
         last: dict[int, int] = {}
         for k, level in self.level.items():
+            inside = not isinstance(self.steps[k], Exchange)
             for x in reads(self.steps[k]):
                 source = self.origin[x]
-                again = source == x and any(source in makes(self.steps[m]) for m in self.again.get(level, ()))
-                same = source == x and self.made.get(x) == level and not isinstance(self.steps[k], Exchange)
-                if not again and not (same and self._blocks(x)):
+                own = inside and source == x
+                again = own and any(source in makes(self.steps[m]) for m in self.again.get(level, ()))
+                same = own and self.made.get(x) == level and self._blocks(x)
+                if not again and not same:
                     last[source] = max(last.get(source, -1), level)
         for index, steps in self.again.items():
             inner = {x for m in steps for x in makes(self.steps[m])}
