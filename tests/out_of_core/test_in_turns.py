@@ -382,3 +382,10 @@ def test_what_is_made_again_is_there_for_those_who_read_all_of_it(workers: int) 
         above = seen[seen > seen.mean()]  # the view is made in both loops, and all blocks of it are selected from
         found = above.compute()
     np.testing.assert_array_equal(found, x.T[np.greater(x.T, x.mean())])
+
+
+def test_a_worker_has_one_part_of_a_sum_in_memory() -> None:
+    x = elements((2, 14), "f8")
+    with in_turns(Mesh(4, 1, 2), False, 2):
+        found = (tw.asarray(x)[::-1, ::-1].argmax(1) + 1).compute()  # each worker adds up a column of blocks
+    np.testing.assert_array_equal(found, x[::-1, ::-1].argmax(1) + 1)

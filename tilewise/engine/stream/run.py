@@ -300,14 +300,14 @@ class _Sum:
 
     def result(self) -> ND:
         """The value, as far as blocks here contribute to it."""
-        if len(self.parts) == 1:
-            ((box, tree),) = self.parts.items()
-            return self._value(box, tree)
+        full = tuple((0, n) for n in self.spec.shape)
+        if [*self.parts] == [full]:
+            return self._value(full, self.parts[full])
         out = pool.empty(self.spec.shape, self.spec.dtype, self.spec.order)
         for box, tree in self.parts.items():
             value = self._value(box, tree)
             for part in boxes_of(box):
-                out[within(part, tuple((0, n) for n in out.shape))] = value[within(part, box)]
+                out[within(part, full)] = value[within(part, box)]
         return out
 
     def _value(self, box: Held, tree: Combining) -> ND:
