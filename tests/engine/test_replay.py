@@ -291,3 +291,17 @@ def test_a_failure_names_its_line_and_leaves_nothing(scripted: list[Any], monkey
         for _ in range(5):
             x = tw.evaluate(x * 2)
         assert [w.blocks.reserved_bytes for w in workers] == held
+
+
+def test_results_that_show_the_memory_of_others(scripted: list[Any]) -> None:
+    """A mask and the same in one row are both kept."""
+    x = numpy.random.default_rng(1).integers(0, 3, (4, 8)).astype(numpy.uint8)
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):
+        mine, plain = tw.asarray(x.copy()), x
+        for _ in range(4):
+            found = tw.nonzero(mine == 0)
+            assert all(map(numpy.array_equal, map(numpy.asarray, found), numpy.nonzero(plain == 0)))
+            mine[:-1] = mine[1:]
+            plain[:-1] = plain[1:]
+        numpy.testing.assert_array_equal(numpy.asarray(mine), plain)
+    assert any(scripted)

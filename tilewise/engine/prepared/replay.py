@@ -70,6 +70,8 @@ class Script:
         made = {x for acts in self.bodies for act, *_ in acts for x in getattr(act, "makes_new", ())}
         twice = len({*plan.wanted}) < len(plan.wanted)
         self.new = set() if twice else made.intersection(plan.wanted)
+        # Others may show the memory of new ones, and are stored after them.
+        self.order = sorted(range(len(self.results)), key=lambda k: self.results[k][0] not in self.new)
         self.lies = {}
         self.tells = any(block == -1 or pos in self.leaves for pos, block in self.results)
         self.calls = [tuple(j.bound() for j in joins) for joins in self.joins]
@@ -88,7 +90,8 @@ class Script:
 
     def keep(self, keys: Sequence[int], values: Values, leaves: Sequence[Parts], store: Held) -> None:
         """Store what the plan makes; some of it may be its leaves."""
-        for key, (pos, block) in zip(keys, self.results, strict=True):
+        for k in self.order:
+            key, (pos, block) = keys[k], self.results[k]
             if pos in self.leaves:
                 store.put(key, leaves[self.leaves[pos]])
             elif block is None:
