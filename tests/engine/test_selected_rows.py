@@ -204,3 +204,21 @@ def test_an_ellipsis_of_no_axes_between_index_arrays(workers: int, n: int) -> No
         a[:, i, ..., i] = 7.0
         data[:, at, ..., at] = 7.0
         np.testing.assert_array_equal(a, data)
+
+
+@pytest.mark.parametrize("mesh", [(4,), (2, 2)])
+@pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 4), (3, 2, 1)])
+def test_what_stands_beside_a_selection_by_a_mask_of_two_axes(mesh: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """The selected axis is two of those of all elements, and one of what is added to it."""
+    data = np.arange(float(np.prod(shape))).reshape(*shape[1:], shape[0])
+    mask, more = data[..., 0] % 3 != 1, np.arange(1.0, shape[0] + 1)[:, None]
+    programs: list[Callable[[Any, Any, Any], Any]] = [
+        lambda x, m, y: (x[m].T * y).sum(1),
+        lambda x, m, y: (y - x[m].T).max(),
+        lambda x, m, y: (x[..., 0][m][None] * y).argmax(1),
+        lambda x, m, y: (x[m][:, None] + y.T[:, None]).min(axis=(0, 2)),
+    ]
+    for k, f in enumerate(programs):
+        with counting(mesh):
+            found = f(tw.asarray(data).relayout(0), tw.asarray(mask), tw.asarray(more))
+            np.testing.assert_array_equal(found, f(data, mask, more), err_msg=str(k))

@@ -100,10 +100,18 @@ def _each(n: Node, ins: Sequence[Node], mask: Node) -> Node | None:
     """An elementwise operator."""
     k = selected_axis(n)
     assert k is not None
+    after = n.ndim - 1 - k
+    ins = [_apart(new, mask.ndim, after) if old.known else new for old, new in zip(n.inputs, ins, strict=True)]
     shape = broadcast([x.shape for x in ins])
     if shape != (*n.shape[:k], *mask.shape, *n.shape[k + 1 :]):
         return None
     return intern(n.op, tuple(ins), shape, n.dtype, broadcast_order(len(shape), [(seen(x), x.order) for x in ins]))
+
+
+def _apart(x: Node, count: int, after: int) -> Node:
+    """An operand beside what is selected: its axis of one element becomes as many as the mask has."""
+    at = x.ndim - 1 - after
+    return arranged(x, [*range(at + 1), *(None,) * (count - 1), *range(at + 1, x.ndim)]) if at >= 0 and count > 1 else x
 
 
 def _along_others(n: Node, ins: Sequence[Node], mask: Node) -> Node | None:
