@@ -85,11 +85,83 @@ def scratch_of_a_call(x, y):
     return total, scratch
 
 
+def bump(v, k):
+    v[k] += 1.0
+    return int(v[k]) % 3
+
+
+def ends_of_slices(x, y):
+    for k in range(2):
+        y[int(x[0, 0]) : bump(x[0], 0) + 3] *= 2.0
+        y[int(x[k, 1]) :, bump(x[k], 1)] += 1.0
+        v = y[int(x[k, 2]) % 2 : 4, bump(x[k], 2) :].copy()
+    return v
+
+
+def values_before_places(x, y):
+    for k in range(2):
+        y[bump(x[0], 0), bump(x[0], 1)] = x[0, 0] * 2.0 + x[0, 1]
+        y[bump(x[k], 2) :] = x[k, 2]
+        y[bump(x[0], 1)] = x[0] + x[k]
+        y[1], y[bump(x[0], 1)] = x[0, 1], x[k, 1] * 2.0
+
+
+def bases_before_subscripts(x, y):
+    total = 0.0
+    for k in range(2):
+        total += (x * 2.0)[0, bump(x[0], 0)] * 3.0 + (x[0] + y[k])[bump(x[0], 1) :].sum()
+        total += (x * 2.0).sum(axis=bump(x[k], 3) % 1)[k]
+    return total
+
+
+def masks_before_values(x, y):
+    for _ in range(2):
+        y[x[:, 0] > 4.5] += bump(x[:, 0], 1)
+        y[x[:, 0] > 4.5] *= bump(x[:, 0], -1) + y[x[:, 0] > 4.5]
+    return y
+
+
+def items_of_tuples(x, y):
+    total = 0.0
+    for v in (x[0, 0], x[1, 1], x[0, 0] + x[1, 1]):
+        x[1, 1] += v + 1.0
+        x[0, 0] *= 2.0
+        total = total * 10.0 + v
+    for v in (x * 2.0, x + y):
+        x[:] = v
+    for v in (x, y, x[1:]):
+        x = y
+        y = v + 1.0
+        v[0] += 1.0
+    for k, v in enumerate((y[0, 0], y[0, 1])):
+        y[0, k - 1] = total + v
+    return total, x, y
+
+
+def names_of_tuples(x, y):
+    i, j = 1, 2
+    for i, j in ((j, i), (i + j, i), (j, j)):  # noqa: B020
+        y[0, 0] += i * 10 + j
+    for i, j in zip((i, j, 7), (j, i + 1, i), strict=False):  # noqa: B020
+        y[1, 0] += i * 10 + j
+    return i, j
+
+
+def places_of_items(x, y):
+    total = 0.0
+    for y[0, 1], v in zip(x[:, 0], y[0], strict=False):  # noqa: B020
+        total = total * 3.0 + v
+    for v, x[1, 0], w in zip(x[:, 0], y[:, 0], x[1:, 0], strict=False):  # noqa: B020
+        total += v * w
+    return total
+
+
 @pytest.mark.parametrize(
     "f",
     [
         rows_of_another, ends_of_another, into_another, all_of_another, lengths_of_another, in_a_tuple, updated,
-        written_by_a_call, view_written_by_a_call, scratch_of_a_call,
+        written_by_a_call, view_written_by_a_call, scratch_of_a_call, ends_of_slices, values_before_places,
+        bases_before_subscripts, masks_before_values, items_of_tuples, names_of_tuples, places_of_items,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("shared", [False, True])
@@ -123,7 +195,35 @@ def call_after_a_write(x, y):
     return write(x) + f(x)
 
 
-@pytest.mark.parametrize("f", [choice_of_views, call_of_two_types, call_after_a_write])
+def call_after_another_reads(x, y):
+    def first():
+        return x[0, 0]
+
+    def f(v):
+        v[0, 0] += 9.0
+        return 1 if v[1, 0] > 2.0 else 2.5
+
+    return first() + f(x)
+
+
+def call_that_reads_after_a_write(x, y):
+    def write(v):
+        v[1, 0] += 9.0
+        return v[1, 0]
+
+    def f():
+        return 1 if x[1, 0] > 2.0 else 2.5
+
+    return write(x) + f()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        choice_of_views, call_of_two_types, call_after_a_write, call_after_another_reads,
+        call_that_reads_after_a_write,
+    ],
+)  # fmt: skip
 def test_what_is_not_moved_before_the_rest_of_its_statement(f: Callable[..., Any]) -> None:
     """What gives several types is done first: not if the rest would see it."""
     ours, plain = ([np.ones((4, 4)), np.zeros((4, 4))] for _ in range(2))

@@ -33,7 +33,7 @@ def unpacked(lo: Statements, found: Array | Lazy, count: int, line: int) -> Valu
 def iterated(lo: Statements, found: Value, line: int) -> Any:
     """What a loop goes over: a tuple, or (start, stop, step, item of a counter or None)."""
     if isinstance(found, Tuple):
-        return found
+        return lo.settled(found, line)
     if isinstance(found, Sequence_):
         return _iterated_sequence(lo, found, line)
     if isinstance(found, List):

@@ -25,7 +25,7 @@ from tilewise.kernel.program.ir import (
 from tilewise.python import iteration, refine, values
 from tilewise.python.build import Scalar, Tuple, compare, negate
 from tilewise.python.containers import lists, watched
-from tilewise.python.functions.nodes import names_in
+from tilewise.python.functions.nodes import names_in, walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.statements import Statements
@@ -90,11 +90,13 @@ class Lower(Statements):
         counter = self.b.slot(self.scope.prefix + node.target.id, t) if direct else self.b.fresh("i")  # type: ignore[attr-defined]
         self.b.names[counter] = INT
         at = Scalar(t, Var(counter, INT))
+        writes = any(isinstance(n, ast.Subscript) for n in walk(node.target))  # between the parts of an item
 
         def once() -> Env | None:
             assert self.env is not None
             out = dict(self.env)
-            self.assign_to(node.target, at if item is None else item(at), node.lineno)
+            found = at if item is None else item(at)
+            self.assign_to(node.target, self.settled(found, node.lineno) if writes else found, node.lineno)
             self.block(node.body)
             return out
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program.ir import Alloc, HostCall, Invoke, Product, Stmt, Store
-from tilewise.kernel.program.walk import statements
+from tilewise.kernel.program.walk import arrays_used, statements
 from tilewise.python.functions.nodes import walk
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ def written(lo: Statements, block: Sequence[Stmt]) -> frozenset[str]:
     return frozenset(found - own)
 
 
+def read(lo: Statements, block: Sequence[Stmt]) -> frozenset[str]:
+    """The memory that statements look at, by whatever names."""
+    used = {name for s in statements(tuple(block)) for name in arrays_used(s)}
+    return frozenset().union(*(lo.b.roots.get(name, ()) for name in used))
+
+
 def names_meet(node: ast.AST, part: ast.AST) -> bool:
     """Whether a part of a statement sets (by :=) names that are read before it there, or the other way round."""
     earlier = _earlier(node, part)
@@ -41,9 +47,9 @@ def memory_meets(lo: Statements, node: ast.AST, part: ast.AST, before: list[Stmt
 
     before, after: what the statement does before the part, and what the part does.
     """
+    earlier = _memory(lo, _read(_earlier(node, part))) | read(lo, before)
     return bool(
-        _memory(lo, _read(_earlier(node, part))) & written(lo, after)
-        or _memory(lo, _read(walk(part))) & written(lo, before)
+        earlier & written(lo, after) or (_memory(lo, _read(walk(part))) | read(lo, after)) & written(lo, before)
     )
 
 

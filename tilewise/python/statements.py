@@ -215,8 +215,10 @@ class Statements(Names):
             for t, v in zip(target.elts, value.items, strict=True):
                 self.assign_to(t, v, line)
         elif isinstance(target, ast.Subscript):
+            block, at = self.b.block, len(self.b.block)
             base = values.value(self, target.value)
-            subscripts.set_item(self, base, values.index_of(self, target.slice), value, target.lineno)
+            index = values.index_of(self, target.slice)
+            subscripts.set_item(self, base, index, values.spilled(self, value, block, at, line), target.lineno)
         elif isinstance(target, ast.Attribute) and target.attr == "shape" and isinstance(target.value, ast.Name):
             reshaped.set_shape(self, target.value, value, line)
         else:
@@ -249,7 +251,10 @@ class Statements(Names):
             assign.update(self, old, op, values.value(self, node.value), line)
         elif isinstance(old, Array | Lazy):  # a copy, which is changed in place
             changed = elementwise.materialised(self, old, line)
-            assign.update(self, changed, op, values.value(self, node.value), line)
+            block, at = self.b.block, len(self.b.block)
+            other = values.value(self, node.value)
+            index = tuple(values.all_spilled(self, index, block, at, line))
+            assign.update(self, changed, op, other, line)
             subscripts.set_item(self, base, index, changed, line)
         else:
             raise Refused(f"{op}= of {what(old)}", line)
@@ -311,6 +316,8 @@ class Statements(Names):
         if isinstance(value, Dict):
             return self._dict_structure(value, leaves, line)
         if isinstance(value, Static):
+            if isinstance(value.value, values.Closure):  # whose names would be gone
+                raise Refused("a result that is a function", line)
             return ("object", Obj(value.value))
         raise Refused(f"a result that is {what(value)}", line)
 
@@ -357,7 +364,7 @@ class Statements(Names):
     def define(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
             raise Refused("a decorator inside", node.lineno)
-        self.bind(node.name, Static(values.Closure(node, self.scope, node.name)), node.lineno)
+        self.bind(node.name, values.closure(self, node, node.name), node.lineno)
 
 
 class _Swap(ast.NodeTransformer):

@@ -5,16 +5,30 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise.kernel.program.ir import Const, Dim, Expr, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Array, Dict, Lazy, List, Scalar, Slice, Static, Tuple, Value, negate
+from tilewise.python.build import (
+    FALSE,
+    TRUE,
+    Array,
+    Dict,
+    Lazy,
+    List,
+    Scalar,
+    Sequence_,
+    Slice,
+    Static,
+    Tuple,
+    Value,
+    negate,
+)
 from tilewise.python.refuse import Refused
-from tilewise.python.types import PY_BOOL, Obj
+from tilewise.python.types import PY_BOOL, Obj, Unbound
 
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
@@ -38,11 +52,15 @@ OPERATORS: dict[type[ast.AST], str] = {
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """A function defined inside, or a lambda: its tree and where its other names are."""
+    """A function defined inside, or a lambda: its tree and where its other names are.
+
+    known: the defaults that are known when compiling; others were given names where it was defined.
+    """
 
     node: ast.FunctionDef | ast.Lambda
     scope: Scope
     name: str
+    known: dict[ast.expr, Value] = field(default_factory=dict)
 
 
 def value(lo: Statements, node: ast.expr) -> Value:
@@ -99,7 +117,12 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int, line: int)
         block.insert(at, Set(name, first.e))
         return Scalar(first.t, Var(name, first.e.dtype))
     if isinstance(first, Tuple):
-        return Tuple(tuple(spilled(lo, v, block, at, line) for v in reversed(first.items))[::-1], first.listed)
+        return Tuple(tuple(all_spilled(lo, first.items, block, at, line)), first.listed)
+    if isinstance(first, Slice):
+        ends: Any = (first.start, first.stop, first.step)
+        return Slice(*all_spilled(lo, ends, block, at, line))
+    if isinstance(first, Sequence_):
+        return Sequence_(first.kind, tuple(all_spilled(lo, first.parts, block, at, line)))
     if isinstance(first, Lazy):
         read = frozenset().union(*(lo.b.roots[r] for r in first.reads))
         if read & order.written(lo, block[at:]):
@@ -109,6 +132,22 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int, line: int)
             block[at:at] = before
             return made
     return first
+
+
+def all_spilled(lo: Statements, first: Sequence[Value], block: list[Stmt], at: int, line: int) -> list[Value]:
+    """Values that were computed at some place of a block, one after the other."""
+    return [spilled(lo, v, block, at, line) for v in reversed(first)][::-1]  # each is inserted before those after it
+
+
+def in_order(lo: Statements, nodes: Sequence[ast.expr], line: int) -> list[Value]:
+    """What expressions give, each evaluated before those after it."""
+    found: list[Value] = []
+    block = lo.b.block
+    for node in nodes:
+        at = len(block)
+        v = value(lo, node)
+        found = [*all_spilled(lo, found, block, at, line), v]
+    return found
 
 
 def binary(lo: Statements, op: str, x: Value, y: Value, line: int, node: ast.AST | None = None) -> Value:
@@ -205,15 +244,7 @@ def given(lo: Statements, found: Any, name: str, line: int) -> Value:
 def _tuple(lo: Statements, node: ast.Tuple | ast.List) -> Value:
     if any(isinstance(e, ast.Starred) for e in node.elts):
         raise Refused("* in a tuple", node.lineno)
-    found: list[Value] = []
-    for e in node.elts:
-        block, at = lo.b.block, len(lo.b.block)
-        v = value(lo, e)
-        if len(block) > at:
-            for k in reversed(range(len(found))):
-                found[k] = spilled(lo, found[k], block, at, node.lineno)
-        found.append(v)
-    return Tuple(tuple(found), isinstance(node, ast.List))
+    return Tuple(tuple(in_order(lo, node.elts, node.lineno)), isinstance(node, ast.List))
 
 
 def _bin_op(lo: Statements, node: ast.BinOp) -> Value:
@@ -243,7 +274,9 @@ def _subscript(lo: Statements, node: ast.Subscript) -> Value:
         return calling.called(lo, grid.__getitem__, [value(lo, node.slice)], {}, node.lineno, name=name, kind=kind)
     if isinstance(base, Static) and isinstance(base.value, tuple | list | dict):
         raise Refused(f"a subscript of a {type(base.value).__name__} from outside", node.lineno)
-    return subscripts.get_item(lo, base, index_of(lo, node.slice), node.lineno)
+    block, at = lo.b.block, len(lo.b.block)
+    index = index_of(lo, node.slice)
+    return subscripts.get_item(lo, spilled(lo, base, block, at, node.lineno), index, node.lineno)
 
 
 def index_of(lo: Statements, node: ast.expr) -> tuple[Value, ...]:
@@ -254,9 +287,10 @@ def index_of(lo: Statements, node: ast.expr) -> tuple[Value, ...]:
 
 
 def _slice(lo: Statements, node: ast.Slice) -> Value:
-    parts = [None if p is None else value(lo, p) for p in (node.lower, node.upper, node.step)]
-    parts = [None if isinstance(p, Static) and p.value is None else p for p in parts]
-    return Slice(*parts)
+    given = (node.lower, node.upper, node.step)
+    found = iter(in_order(lo, [p for p in given if p is not None], node.lineno))
+    parts = [None if p is None else next(found) for p in given]
+    return Slice(*(None if isinstance(p, Static) and p.value is None else p for p in parts))
 
 
 def _attribute(lo: Statements, node: ast.Attribute) -> Value:
@@ -296,7 +330,35 @@ def _call(lo: Statements, node: ast.Call) -> Value:
 
 
 def _lambda(lo: Statements, node: ast.Lambda) -> Value:
-    return Static(Closure(node, lo.scope, "<lambda>"))
+    return closure(lo, node, "<lambda>")
+
+
+def closure(lo: Statements, node: ast.FunctionDef | ast.Lambda, name: str) -> Static:
+    """A function that is defined here: its defaults are evaluated now."""
+    known: dict[ast.expr, Value] = {}
+    for at in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
+        found = value(lo, at)
+        if isinstance(found, Static) or (isinstance(found, Scalar) and isinstance(found.e, Const)):
+            known[at] = found
+        else:
+            lo.bind(_default_name(lo.scope, at), found, at.lineno, full=True)
+    return Static(Closure(node, lo.scope, name, known))
+
+
+def default(lo: Statements, of: Closure, node: ast.expr) -> Value:
+    """What a default was where the function was defined."""
+    if node in of.known:
+        return of.known[node]
+    assert lo.env is not None
+    full = _default_name(of.scope, node)
+    alts = lo.env.get(full, ())
+    if len(alts) != 1 or isinstance(alts[0], Unbound):
+        raise Refused(f"a default of {of.name}, which has no one type where that is called", node.lineno)
+    return lo.fetch(full, alts[0])
+
+
+def _default_name(scope: Scope, node: ast.expr) -> str:
+    return f"{scope.prefix}default@{node.lineno}.{node.col_offset}"
 
 
 def _list_comp(lo: Statements, node: ast.ListComp) -> Value:

@@ -33,7 +33,7 @@ from tilewise.python.build import (
 from tilewise.python.functions.source import tree_of
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
-from tilewise.python.types import MOST, Num, ints, join
+from tilewise.python.types import MOST, Num, Obj, Tup, Type, ints, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -63,6 +63,13 @@ class Library:
         if self.kind in ("builtins", "math"):
             return getattr(builtins if self.kind == "builtins" else math, self.name)
         return functools.reduce(getattr, self.name.split("."), np)
+
+
+class Gone:
+    """A function whose names have other values by now: the call that made it was made again."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = f"{name}, which was made by a call that was made again"
 
 
 class Several(Refused):
@@ -115,7 +122,9 @@ def call(lo: Statements, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Attribute):
         base = values.value(lo, node.func.value)
         if isinstance(base, Array | Lazy | Scalar):
+            block, at = lo.b.block, len(lo.b.block)
             args, options = arguments(lo, node)
+            base = values.spilled(lo, base, block, at, line)
             return functions.method(lo, base, node.func.attr, args, options, line)
         if isinstance(base, Static) and isinstance(base.value, (Opaque, *state.GENERATORS)):
             args, options = arguments(lo, node)
@@ -140,7 +149,11 @@ def call(lo: Statements, node: ast.Call) -> Value:
     f = found.value
     if isinstance(f, values.Closure):
         args, options = arguments(lo, node)
-        return inlined(lo, f.node, None, f.scope, f.name, args, options, node, (), {})
+        a = f.node.args
+        defaults = tuple(values.default(lo, f, d) for d in a.defaults)
+        pairs = zip(a.kwonlyargs, a.kw_defaults, strict=True)
+        named = {k.arg: values.default(lo, f, d) for k, d in pairs if d is not None}
+        return inlined(lo, f.node, None, f.scope, f.name, args, options, node, defaults, named)
     known = library(f)
     if known is None:
         f = plain(f)
@@ -204,17 +217,9 @@ def plain(f: Any) -> FunctionType | None:
 
 
 def arguments(lo: Statements, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
-    args: list[Value] = []
-    block = lo.b.block
-    for a in (*node.args, *(k.value for k in node.keywords)):
-        if isinstance(a, ast.Starred):
-            raise Refused("* before an argument", node.lineno)
-        at = len(block)
-        found = values.value(lo, a)
-        if len(block) > at:
-            for k in reversed(range(len(args))):
-                args[k] = values.spilled(lo, args[k], block, at, node.lineno)
-        args.append(found)
+    if any(isinstance(a, ast.Starred) for a in node.args):
+        raise Refused("* before an argument", node.lineno)
+    args = values.in_order(lo, [*node.args, *(k.value for k in node.keywords)], node.lineno)
     names = [k.arg for k in node.keywords]
     if None in names:
         raise Refused("** before an argument", node.lineno)
@@ -265,8 +270,11 @@ def _at_line(tree: Any, node: Any) -> Any:
 
 
 def prefix_of(lo: Statements, node: Any) -> str:
-    """What the names of a function that is called here begin with."""
-    return f"{lo.scope.prefix}{node.lineno}.{node.col_offset}."
+    """What the names of a function that is called here begin with: in f(x)(y), both calls are at one place."""
+    at, calls = getattr(node, "func", None), ""
+    while isinstance(at, ast.Call):
+        at, calls = at.func, calls + "()"
+    return f"{lo.scope.prefix}{node.lineno}.{node.col_offset}{calls}."
 
 
 def inlined(
@@ -281,13 +289,6 @@ def inlined(
     prefix = prefix_of(lo, node)
     if local is None:
         local = signatures.locals_of(tree)
-        if tree.args.defaults or tree.args.kw_defaults:
-            defaults = tuple(values.value(lo, d) for d in tree.args.defaults)
-            named = {
-                a.arg: values.value(lo, d)
-                for a, d in zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True)
-                if d is not None
-            }
     given = signatures.matched(lo, tree, name, args, options, defaults, named, line)
     if tree in lo.functions.recursive:
         return recursion.invoked(lo, tree, f, parent, name, given, node, local)
@@ -297,6 +298,8 @@ def inlined(
     for stale in [n for n in lo.env if n.startswith(prefix)]:
         del lo.env[stale]
         lo.b.emit(Set(lo.b.tag_name(stale), ZERO))
+    for full in [n for n, alts in lo.env.items() if any(_made_in(t, prefix) for t in alts)]:
+        lo.bind(full, Static(Gone(full)), line, full=True)
     label = lo.b.fresh("call")
     result = f"{prefix}return"
     ends: list[Any] = []
@@ -337,6 +340,13 @@ def inlined(
     if len(alts) > 1:
         raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line, result, made)
     return lo.fetch(result, alts[0])
+
+
+def _made_in(t: Type, prefix: str) -> bool:
+    """Whether a function was made in a call whose names begin so."""
+    if isinstance(t, Tup):
+        return any(_made_in(item, prefix) for item in t.items)
+    return isinstance(t, Obj) and isinstance(t.value, values.Closure) and t.value.scope.prefix.startswith(prefix)
 
 
 def number(lo: Statements, args: list[Value], k: int, line: int) -> Scalar:

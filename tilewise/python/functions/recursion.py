@@ -164,7 +164,8 @@ def _shape(lo: Statements, v: Value, leaves: list[Expr | str], line: int) -> Any
         return ("tuple", *(_shape(lo, item, leaves, line) for item in v.items))
     if isinstance(v, Static):
         if isinstance(v.value, values.Closure):
-            return ("closure", v.value.node, v.value.name)
+            known = ((d, _Same(k.value) if isinstance(k, Static) else k) for d, k in v.value.known.items())
+            return ("closure", v.value.node, v.value.name, tuple(known))
         return ("object", _Same(v.value))
     raise Refused("an argument of a function that calls itself", line)
 
@@ -262,7 +263,8 @@ def _param(inner: Statements, shape: Any, params: list[ir.Param], tree: Any, nam
     if kind == "tuple":
         return Tuple(tuple(_param(inner, s, params, tree, name) for s in shape[1:]))
     if kind == "closure":
-        return Static(values.Closure(shape[1], inner.scope, shape[2]))
+        defaults = {d: Static(k.value) if isinstance(k, _Same) else k for d, k in shape[3]}
+        return Static(values.Closure(shape[1], inner.scope, shape[2], defaults))
     if kind == "object":
         return Static(shape[1].value)
     slot = f"argument{len(params)}"
