@@ -41,7 +41,8 @@ def _given(v: Any, a: Array, cast: str = "same_kind") -> Any:
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
     """Values at positions in the array as one line."""
     index: Any = ind if type(ind) is Array else np.asarray(rec.unwrap(ind))
-    if not _plain(a) or index.dtype.kind not in "iu" or not index.size or mode != "raise":
+    whole = index.dtype.kind in "iu" and np.can_cast(index.dtype, np.intp)
+    if not _plain(a) or not whole or not index.size or mode != "raise":
         return NotImplemented
     ends: Any = ends_of(index) if type(index) is Array else index
     values = _given(v, a)

@@ -32,7 +32,7 @@ from tilewise.ops.views import view
 _PLAIN = (int, type(None))
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
-OBJECT = np.dtype(object)
+OBJECT, UINT64 = np.dtype(object), np.dtype(np.uint64)
 _new = object.__new__
 _NDARRAY, _VOID = np.ndarray, np.void  # one look-up less
 
@@ -469,7 +469,7 @@ def index_node(k: Any) -> Node | None:
         return _counting(nd) or rec.as_node(nd) if nd.ndim else None
     if k.dtype.kind not in "iu":
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
-    return node_of(k)
+    return node_of(k.astype(np.intp) if k.dtype == UINT64 else k)  # as NumPy takes them: large ones are negative
 
 
 def _counting(index: ND) -> Node | None:
@@ -489,7 +489,8 @@ def ends_of(k: Array) -> ND:
     if not on_workers() or not k.size:
         forcing.force(k)
         return meta(k)
-    low, high = k.min(), k.max()
+    signed = k.astype(np.intp) if k.dtype == UINT64 else k
+    low, high = signed.min(), signed.max()
     forcing.evaluate([x._cell for x in (k, low, high)])
     return np.array([int(low), int(high)])
 
@@ -498,6 +499,8 @@ def check_bounds(index: ND, shown: ND, axis: int) -> None:
     if axis >= shown.ndim or index.size == 0:
         return
     n = shown.shape[axis]
+    if index.dtype == UINT64:
+        index = index.astype(np.intp)
     lo, hi = int(index.min()), int(index.max())
     if lo < -n or hi >= n:
         raise IndexError(f"index {hi if hi >= n else lo} is out of bounds for axis {axis} with size {n}")
