@@ -222,3 +222,14 @@ def test_what_stands_beside_a_selection_by_a_mask_of_two_axes(mesh: tuple[int, .
         with counting(mesh):
             found = f(tw.asarray(data).relayout(0), tw.asarray(mask), tw.asarray(more))
             np.testing.assert_array_equal(found, f(data, mask, more), err_msg=str(k))
+
+
+def test_functions_of_numpy_get_views_without_elements_as_they_lie(same_settings_after_each_test: None) -> None:
+    """A result has NumPy's order in memory, which it takes from its operand's."""
+    tw.config(eager_bytes=0, fallback="silent", native=False)
+    x = np.arange(6).reshape(2, 3, 1)
+    want = np.minimum.reduce(x.T[1:], initial=1.0)
+    with tw.session(engine="virtual", workers=2):
+        found = tw.minimum.reduce((tw.asarray(x) + 1).T[1:], initial=1.0)
+        assert found.strides == want.strides
+        np.testing.assert_array_equal(found, want)

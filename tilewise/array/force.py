@@ -413,6 +413,8 @@ def fetched(x: Array) -> ND:
 def shown(x: Array, own: Cell) -> ND:
     """x's elements, of which a cell that `evaluate_arrays` gave has the value."""
     cell = x._cell
+    if x._nd is not None and not (nd := meta(x)).size:
+        return nd  # with x's strides
     if cell is own and cell.node is None:
         return meta(x)
     node = node_of(x)
