@@ -78,7 +78,7 @@ def halves(x: Any) -> Any:
 
 
 def test_recursive_functions() -> None:
-    assert halves(np.arange(16.0)) == 120.0
+    assert halves(np.arange(8.0)) == 28.0
 
 
 def test_an_exception_inside(eight_cores: None) -> None:
