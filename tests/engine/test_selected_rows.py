@@ -242,3 +242,22 @@ def test_functions_of_numpy_get_views_without_elements_as_they_lie(same_settings
         parts.imag = 1
         shown.append(np.asarray(parts))
         parts.real = True
+
+
+def test_views_of_views_of_what_is_not_counted_yet_show_it(same_settings_after_each_test: None) -> None:
+    tw.config(eager_bytes=0, fallback="silent", native=False)
+    writes: list[Callable[[Any, Any], Any]] = [
+        lambda np, v: np.multiply(v, 3, out=v.T[...]),
+        lambda np, v: np.add(v, 1, out=v.T[::-1]),
+        lambda np, v: v.T[:].__setitem__(slice(None), 7.0),
+        lambda np, v: v.T[1:].__iadd__(1.0),
+        lambda np, v: v[:, None][:, 0].__setitem__(0, -1.0),
+    ]
+    for k, write in enumerate(writes):
+        x = np.array([1.0, -2, 2, 0, 3])
+        mine, plain = tw.asarray(x), x.copy()
+        with tw.session(engine="virtual", workers=2):
+            mine, plain = mine[mine > 0], plain[plain > 0]
+            write(tw, mine)
+            write(np, plain)
+            np.testing.assert_array_equal(mine, plain, err_msg=str(k))

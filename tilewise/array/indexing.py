@@ -196,7 +196,7 @@ def getitem(self: Array, key: Any) -> Any:
         # A number shows its memory to nobody: what is made of it is new, as with NumPy's scalars.
         if self._fixed:
             return getitem(thawed(self), key)
-        part = on_cell(cell, r)
+        part = on_cell(self._cell, r)  # which may be another by now: that of what it is a view of
         return part if key is whole or not _has_array(whole) else _copied(part)
     return select(self, key)
 

@@ -110,7 +110,6 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                 self._nd[index] = v  # type: ignore[index]
                 return
     check_writable(self)
-    cell = self._cell
     settle_stored(value)
     settle(self)
     key = plain_key(key)
@@ -131,7 +130,7 @@ def setitem(self: Array, key: Any, value: Any, depth: int = 1) -> None:
                 raise error("setting an array element with a sequence.")
         if isinstance(value, list | tuple):
             value = np.asarray(rec.unwrap(value), shown.dtype)
-        assign(on_cell(cell, r), value)
+        assign(on_cell(self._cell, r), value)
         return
     put(self, key, value)
 
