@@ -17,6 +17,7 @@ from numpy.lib.array_utils import byte_bounds
 from tilewise import rounding
 from tilewise.backend.llvm.call.launch import Combine, Launch, Totals, Tree
 from tilewise.backend.llvm.compile.build import Native, native
+from tilewise.backend.llvm.emit import nans
 from tilewise.backend.llvm.emit.bodies import (
     LIGHT_BODY,
     beside,
@@ -250,7 +251,8 @@ class Preparer:
         if nest.form == "nested":
             spec = replace(spec, guess=self._guess(nest, spec, total_ns))
         busy = nest.form in ("contract", "nested") and total_ns >= tuned().nearly_good_at_ns
-        return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu, busy=busy)
+        better = busy or nans.differ(kernel)
+        return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu, better=better)
 
     def _fuses(self, nest: Nest) -> bool:
         """Whether products are added without being rounded: not in the sums of few, which may cancel as NumPy's do."""

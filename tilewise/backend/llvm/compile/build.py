@@ -52,18 +52,18 @@ def compiled_count() -> int:
     return _compiled
 
 
-def native(what: Hashable, make: Maker, cpu: str = "", *, busy: bool = False) -> Native:
+def native(what: Hashable, make: Maker, cpu: str = "", *, better: bool = False) -> Native:
     """The code for a key (and a CPU, "" for this one), made the first time it is asked for. Raises CompileError.
 
-    `busy`: it will run for long, and from registers: nearly good code is worth waiting for, quick code is slow.
+    `better`: quick code will not do: it would run for long, and from registers, or give other NaNs (emit/nans.py).
     """
     with lock:
         found = _cache.pop((what, cpu), None)
         if found is None and getattr(_asking, "now", False):
-            return _ask(what, make, cpu, busy)  # type: ignore[no-any-return]
+            return _ask(what, make, cpu, better)  # type: ignore[no-any-return]
         if found is None:
             try:
-                found = _made(what, make, cpu, busy)
+                found = _made(what, make, cpu, better)
             except Exception as error:  # whatever goes wrong in there, the kernel has another way to run
                 raise CompileError(f"{type(error).__name__}: {error}") from error
         _cache[what, cpu] = found
@@ -85,19 +85,19 @@ def asking() -> Iterator[None]:
         _asking.now = False
 
 
-def _ask(what: Hashable, make: Maker, cpu: str, busy: bool) -> Any:
+def _ask(what: Hashable, make: Maker, cpu: str, better: bool) -> Any:
     """Send a request, if there is none yet, for code that is not on disk."""
     if (what, cpu) not in _asked and len(_asked) < MOST_ASKED and helper.running():
         folder, name = current().cache_dir / "code", key.name_of(what, cpu)
         if disk.get(folder, name) is None:
             function = make(ENTRY)
             if not function.optimised:
-                first = NEARLY_GOOD if busy else QUICKLY
+                first = NEARLY_GOOD if better else QUICKLY
                 _asked[what, cpu] = helper.Ticket(function.module(), cpu, folder, name, first)
     return Unready()
 
 
-def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
+def _made(what: Hashable, make: Maker, cpu: str, better: bool) -> Native:
     """Code from disk, or compiled and put there."""
     global _compiled
     folder = current().cache_dir / "code"
@@ -120,7 +120,7 @@ def _made(what: Hashable, make: Maker, cpu: str, busy: bool) -> Native:
     else:
         function = make(ENTRY)
         module, whole = function.module(), function.optimised or current().wait_for_native
-        first = NEARLY_GOOD if busy else QUICKLY
+        first = NEARLY_GOOD if better else QUICKLY
         result = None
         if not whole and RULES is not None and helper.usable():
             result = _by_tiers(lambda arrived: helper.compiled(module, cpu, folder, name, arrived, first))

@@ -61,7 +61,7 @@ def panel_vectors(lanes: int) -> int:
 
 
 def _code(dtype: str, machine: VectorUnit, busy: bool) -> Native:
-    return native(("gram", dtype, machine), lambda name: _Gram(name, dtype, machine).fn, machine.cpu, busy=busy)
+    return native(("gram", dtype, machine), lambda name: _Gram(name, dtype, machine).fn, machine.cpu, better=busy)
 
 
 class _Gram:
