@@ -50,11 +50,11 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "shifted": lambda np, x, f, i: x[1:-1] * 2 - x[:-2] - x[2:],
 }
 SIGNS: dict[str, Callable[..., Any]] = {  # of NaNs: good code turns some, and quick code none
-    "negative": lambda np, x, f, i: -x + i,
-    "negative float32": lambda np, x, f, i: -f + i.astype(np.float32),
-    "product": lambda np, x, f, i: x * -1.0 + i,
-    "quotient": lambda np, x, f, i: x / -1.0 + i,
-    "conjugate": lambda np, x, f, i: np.conj(x + 1j * x) + i * 1j,
+    "negative": lambda np, x, f, i: -x[:, 2] + i[:, 2],
+    "negative float32": lambda np, x, f, i: -f[:, 2] + i[:, 2].astype(np.float32),
+    "product": lambda np, x, f, i: x[:, 2] * -1.0 + i[:, 2],
+    "quotient": lambda np, x, f, i: x[:, 2] / -1.0 + i[:, 2],
+    "conjugate": lambda np, x, f, i: np.conj(x[:, 2] + 1j * x[:, 2]) + i[:, 2] * 1j,
     "map": PROGRAMS["map"],
 }
 
