@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.effort import SOME_OR_ALL
 from tilewise.parfor.plan import facts, optimise
 
 
@@ -77,8 +78,10 @@ def halves(x: Any) -> Any:
     return parts[0] + parts[1]
 
 
-def test_recursive_functions() -> None:
-    assert halves(np.arange(8.0)) == 28.0
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_recursive_functions(whole: bool) -> None:
+    x = np.arange(16.0 if whole else 8.0)
+    assert halves(x) == x.sum()
 
 
 def test_an_exception_inside(eight_cores: None) -> None:

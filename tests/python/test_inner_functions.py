@@ -14,7 +14,7 @@ def defaults_of_elements(a):
     def f(k=a[0], *, m=a[1] * 2.0):
         return k + m
 
-    g = lambda v=a[1:3] * 2.0, w=-1: v * w  # noqa: E731
+    g = lambda v=a[1:3] * 2.0, w=-1: v * w  # noqa: E731 - defaults of a lambda
     for i in range(3):
         a[i] = 50.0
     return f(), f(1.0), f(m=2.0), g()[0], g(w=3)[1]
@@ -81,7 +81,7 @@ def test_inner_functions(agree: Callable[..., Ended], f: Callable[..., Any], mor
 
 
 def lists_as_defaults(a):
-    def f(k, known=[]):  # noqa: B006
+    def f(k, known=[]):  # noqa: B006 - one list for all calls
         known.append(k)
         return len(known)
 

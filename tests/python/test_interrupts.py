@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.effort import SOME_OR_ALL
 from tilewise.backend.llvm.program import poll, team
 
 
@@ -116,16 +117,17 @@ def test_an_interrupt_ends_an_element(size, same_settings_after_each_test):
         f(tw.asarray(x)).compute()
 
 
-def test_no_interrupt_is_lost_between_loops_on_threads():
+@pytest.mark.parametrize("whole", SOME_OR_ALL)
+def test_no_interrupt_is_lost_between_loops_on_threads(whole):
     """Helpers are asked for, and let go, by calls from native code, which cannot carry an exception."""
     f = tw.jit(side_by_side, strict=True)
     a = np.zeros(8)
     f(a, 3)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        for k in range(12):
+        for after in np.linspace(0.0005, 0.0092, 30 if whole else 12):
             with pytest.raises(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, 0.0005 + k * 0.0008)
+                signal.setitimer(signal.ITIMER_REAL, after)
                 began = time.perf_counter()
                 while time.perf_counter() - began < 20:
                     f(a, 3)

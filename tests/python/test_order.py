@@ -138,7 +138,7 @@ def items_of_tuples(x, y):
     return total, x, y
 
 
-def names_of_tuples(x, y):
+def names_of_tuples(x, y):  # what the items say of `i` and `j` is taken before the loop
     i, j = 1, 2
     for i, j in ((j, i), (i + j, i), (j, j)):  # noqa: B020
         y[0, 0] += i * 10 + j
@@ -147,7 +147,7 @@ def names_of_tuples(x, y):
     return i, j
 
 
-def places_of_items(x, y):
+def places_of_items(x, y):  # targets within what the loop goes over
     total = 0.0
     for y[0, 1], v in zip(x[:, 0], y[0], strict=False):  # noqa: B020
         total = total * 3.0 + v
