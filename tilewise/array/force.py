@@ -30,6 +30,7 @@ from tilewise.backend import ahead, chosen, named
 from tilewise.config import Settings, current, name_passes_by
 from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError
+from tilewise.events import activity
 from tilewise.interrupts import to_the_end
 from tilewise.ir.node import Length, Node, become_leaf, known_leaf, walk
 from tilewise.later import later
@@ -145,7 +146,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
         _load_planning()
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     asked = len(outputs)
-    if cluster is None and (counted := empty_slices.counts(at)):
+    if empty_slices.ANY and cluster is None and (counted := empty_slices.counts(at)):
         outputs = list(dict.fromkeys([*outputs, *(c for c, _ in counted)]))
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     replaced: list[tuple[Cell, Node]] = []
@@ -163,7 +164,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
         if narrowed:
             at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
             replaced += rewritten.still_read(narrowed)
-    shows = settings.progress and not progress.under_way()
+    shows = settings.progress and not activity.began
     try:
         if shows:
             progress.begin()
@@ -218,8 +219,9 @@ def _run_here(
     Where memory is short, only the first ones, which were asked for: the others stay pending.
     """
     nodes = list(at)
-    if (tight := here.too_small(nodes, at, structure, outputs, settings)) is not None:
-        _run_streamed(outputs[:asked], settings, tight)
+    session = session_here()
+    if session is not None and here.too_small(nodes, at, structure, outputs, settings, session):
+        _run_streamed(outputs[:asked], settings, session)
         return
     values, noted, shared = here.run(nodes, at, values, structure, outputs, settings)
     if len(outputs) == 1 and not noted and not shared:

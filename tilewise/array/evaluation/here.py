@@ -11,7 +11,7 @@ from tilewise.array.cell import Cell
 from tilewise.array.evaluation.unshared import mark_unshared
 from tilewise.array.pending import PENDING
 from tilewise.array.schedule.promote import promotion
-from tilewise.array.session import Session, session_here
+from tilewise.array.session import Session
 from tilewise.backend import chosen
 from tilewise.backend.while_waiting import offered
 from tilewise.config import Settings
@@ -75,13 +75,17 @@ def run(
 
 
 def too_small(
-    nodes: list[Node], at: dict[Node, int], structure: compiler.Structure, outputs: Sequence[Cell], settings: Settings
-) -> Session | None:
-    """The session here that limits memory to less than a plan on whole arrays needs."""
-    session = session_here()
-    if session is None or session.memory is None or settings.engine == "numpy" or settings.compare:
-        return None
-    return None if _fits(nodes, at, structure, outputs, settings, session.memory) else session
+    nodes: list[Node],
+    at: dict[Node, int],
+    structure: compiler.Structure,
+    outputs: Sequence[Cell],
+    settings: Settings,
+    session: Session,
+) -> bool:
+    """Whether a session limits memory to less than a plan on whole arrays needs."""
+    if session.memory is None or settings.engine == "numpy" or settings.compare:
+        return False
+    return not _fits(nodes, at, structure, outputs, settings, session.memory)
 
 
 def _fits(

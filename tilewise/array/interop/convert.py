@@ -125,7 +125,7 @@ def answer(x: Array, flags: int) -> Any:
     shown = lend(x)
     if type(shown) is np.ndarray and shown.dtype.kind == "V" and flags & FORMAT and not _described(shown):
         raise BufferError("buffers cannot describe this dtype")  # NumPy then asks for `__array__`
-    if refused.array == id(x) and not flags & (WRITABLE | FORMAT):
+    if not flags & (WRITABLE | FORMAT) and refused.array == id(x):
         if id(x) not in _held:
             weakref.finalize(x, _held.pop, id(x), None).atexit = False
         _held.setdefault(id(x), []).append(shown)

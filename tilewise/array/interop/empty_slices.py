@@ -30,7 +30,7 @@ class Slice(NamedTuple):
 
 _slices: weakref.WeakKeyDictionary[Node, Slice] = weakref.WeakKeyDictionary()
 NONE: Sequence[tuple[Cell, Slice]] = ()
-_any = _slices.data  # type: ignore[attr-defined]  # asked for each evaluation: its length is no call of Python
+ANY = _slices.data  # type: ignore[attr-defined]  # asked for each evaluation: its length is no call of Python
 
 
 def watch(result: Node, count: Node, text: str, divisions: tuple[str, ...], ddof: int = 0) -> None:
@@ -43,8 +43,6 @@ def watch(result: Node, count: Node, text: str, divisions: tuple[str, ...], ddof
 
 def counts(nodes: Collection[Node]) -> Sequence[tuple[Cell, Slice]]:
     """Cells of the numbers that an evaluation of nodes must give, too."""
-    if not _any:
-        return NONE
     found = [(n, s) for n, s in list(_slices.items()) if n in nodes and n.value is None]
     for n, _ in found:
         del _slices[n]
