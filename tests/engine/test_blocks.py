@@ -31,6 +31,19 @@ def test_a_block_that_is_empty_for_one_pass_of_a_group_still_counts_for_the_othe
         assert np.array_equal(a, b)
 
 
+@pytest.mark.parametrize("seed", [2, 25, 32, 36])
+def test_what_counts_on_one_worker_counts_for_one_of_its_blocks(seed: int) -> None:
+    """A pass that sums a constant, block by block, reads nothing; what is added to the sum shares no tiles with it."""
+    with (
+        tw.config(blocks=3, eager_bytes=0),
+        tw.session(engine="virtual", workers=4),
+        tw.testing.random_layouts(seed),
+    ):
+        made = tw.ones((5, 3), "bool", order="F").sum(0, initial=2)
+        assert "on one worker" in str(tw.explain(made))
+        assert made.compute().tolist() == [7, 7, 7]
+
+
 def squares(np: Any, x: Any, count: float) -> Any:
     """About a mean, if the count is that of the rows."""
     return ((x - x.sum(0) / count) ** 2).sum(0)

@@ -193,9 +193,12 @@ _composed_ptp = RECORDERS[np.ptp]
 
 @implements(np.ptp)
 def _ptp(*args: Any, **kwargs: Any) -> Any:
-    """Of zeros with both signs NumPy's greatest and least are the same one, ours may not be: no difference is -0.0."""
+    """Of zeros with both signs NumPy's greatest and least are the same one, ours may not be: no difference is -0.0.
+
+    Of complex numbers ours are the same one, too; the differences of their parts may be -0.0.
+    """
     made = _composed_ptp(*args, **kwargs)
-    return made + 0 if type(made) is Array and made.dtype.kind in "fc" else made
+    return made + 0 if type(made) is Array and made.dtype.kind == "f" else made
 
 
 def _compared(composed: Callable[..., Any]) -> Callable[..., Any]:

@@ -142,8 +142,12 @@ class _Tiler:
         return None if best is None else (self._after(best[1], self._others(needed, best[1]) or set()), best[2])
 
     def _by_block(self, step: Step) -> bool:
-        """On a mesh: whether a step runs once per block; else once per worker, on what every worker has."""
-        return self.cut is not None and any(self.cut[x] for x in (*reads(step), *makes(step)))
+        """On a mesh: whether a step runs once per block; else once per worker, on what every worker has.
+
+        A pass that reads constants only, and reduces them, runs per block where its space is cut.
+        """
+        space = (step.space,) if isinstance(step, Pass) else ()
+        return self.cut is not None and any(self.cut[x] for x in (*reads(step), *makes(step), *space))
 
     def _across(self, ways: Sequence[CutAxis]) -> int:
         """Bytes of inputs whose slices are not contiguous, by the best way."""
