@@ -16,7 +16,7 @@ from tilewise.ops.traits.collectives import Collective
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
 from tilewise.plan.streams import Loop, Streams, is_cut, sums_by_parts, tree_height, turns
-from tilewise.stage.steps import Exchange, Pass, Step, Tiled, View, makes, passes, reads
+from tilewise.stage.steps import ALIASES, Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
 
 SHARE = 8  # one in so many bytes of memory may be contributions that wait in a tree
 
@@ -70,21 +70,27 @@ class _Loops:
     # -- which loop -----------------------------------------------------------------------------------------------
 
     def _place(self) -> None:
-        """As early as can be."""
+        """As early as can be. In a loop, steps on whole values come first, then those on blocks, then collectives."""
         ready = [0] * len(self.origin)  # from which loop on a value can be read
-        seen: dict[int, int] = {}  # by value: the last loop that reads it
+        root = list(range(len(self.origin)))  # whose memory a value shows
+        free: dict[int, list[int]] = {}  # by value: from which loop on steps on whole values may overwrite it, on blocks
         for k, step in enumerate(self.steps):
             ins = reads(step)
             if isinstance(step, Exchange) and not self._collective(step):
                 source = self.origin[step.pos] = self.origin[step.input]
+                root[step.pos] = root[step.input]
                 cut = source in self.made and is_cut(self.plan.layouts[source])
                 ready[step.pos] = self.made[source] + 1 if cut else ready[step.input]
                 continue
             own = max((ready[x] for x in ins), default=0)
-            own = max([own, *(seen.get(self.origin[b], 0) for b in overwritten(step))])
+            when = 2 if isinstance(step, Exchange) else int(self._blockwise(step))
+            own = max([own, *(free[root[b]][when] for b in overwritten(step) if root[b] in free)])
             self.level[k] = own
-            for x in ins:
-                seen[self.origin[x]] = max(seen.get(self.origin[x], 0), own)
+            if isinstance(step, View) or (isinstance(step, Call) and type(self.plan.specs[step.pos].op) in ALIASES):
+                root[step.pos] = root[ins[0]]
+            for x in {root[x] for x in ins}:
+                before = free.get(x, [0, 0])
+                free[x] = [max(before[other], own + (other < when)) for other in range(2)]
             for x in makes(step):
                 self.made[x] = own
                 ready[x] = own + isinstance(step, Exchange)
