@@ -13,7 +13,7 @@ import tilewise
 from tests.fuzz import jitted
 from tests.fuzz.__main__ import check, minimal
 from tests.fuzz.generate import generate
-from tests.fuzz.program import Line, Loop, compare, lines_of, model, source
+from tests.fuzz.program import Line, Loop, compare, lines_of, model, permitted, source
 from tests.fuzz.settings import Fault, context
 from tests.fuzz.thresholds import OF_CODE, THRESHOLDS
 
@@ -39,6 +39,25 @@ def test_programs_that_once_failed_on_workers(case: int) -> None:
     """Indices in Fortran order, inputs with two copies in one layout, signs of zeros of blocks without elements, rows
     picked from what is cut into pieces along another axis."""
     assert check(case, only="workers") is None
+
+
+def test_rounding_is_permitted_where_exact_results_have_none() -> None:
+    """A mean that comes with a variance is combined from the means of blocks; a wrong last bit elsewhere fails."""
+    mean = (
+        Line("data(683, (3,), 'int64', False)", "a"),
+        Line("np.sign(a)", "x"),
+        Line("np.var(x)", "r"),
+        Line("np.mean(x)", "m"),
+    )
+    here = context(eager_bytes=0, native=False, layouts=1_114_687, workers=2)
+    found = compare(mean, model(mean), here)
+    assert found is not None and found.kind == "rounding"
+    assert permitted(mean, model(mean), here, found, Fault)
+    other = (*mean[:2], Line("x / 3.0", "m"))
+    nudged = (*mean[:2], Line("np.nextafter(x / 3.0, 9.0)", "m"))
+    found = compare(nudged, model(other), here)
+    assert found is not None and found.kind == "rounding"
+    assert not permitted(nudged, model(other), here, found, Fault)
 
 
 @pytest.mark.parametrize("part", range(2))
