@@ -73,7 +73,7 @@ class _Loops:
         """As early as can be. In a loop, steps on whole values come first, then those on blocks, then collectives."""
         ready = [0] * len(self.origin)  # from which loop on a value can be read
         root = list(range(len(self.origin)))  # whose memory a value shows
-        free: dict[int, list[int]] = {}  # by value: from which loop on steps on whole values may overwrite it, on blocks
+        free: dict[int, list[int]] = {}  # loops from which on whole steps, steps on blocks may overwrite
         for k, step in enumerate(self.steps):
             ins = reads(step)
             if isinstance(step, Exchange) and not self._collective(step):
