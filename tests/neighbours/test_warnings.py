@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.fuzz.settings import Fault, faults
 
 PROGRAM = """
 import {module} as np
@@ -214,6 +215,18 @@ def test_means_of_selections_that_are_not_empty_do_not_warn() -> None:
             warnings.simplefilter("always")
             np.asarray(x[x > 100].mean())
         assert len(told) == 1
+
+
+def test_means_of_nothing_warn_when_they_are_made_after_a_failure() -> None:
+    with tw.config(eager_bytes=0, native=False):
+        x = tw.asarray(np.arange(24.0))
+        mean = x[x > 100].mean()
+        with pytest.raises(Fault), faults(1):
+            float(mean)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert np.isnan(float(mean))
+        assert [str(w.message) for w in told][:1] == ["Mean of empty slice"]
 
 
 ONCE = """

@@ -389,32 +389,3 @@ def test_a_worker_has_one_part_of_a_sum_in_memory() -> None:
     with in_turns(Mesh(4, 1, 2), False, 2):
         found = (tw.asarray(x)[::-1, ::-1].argmax(1) + 1).compute()  # each worker adds up a column of blocks
     np.testing.assert_array_equal(found, x[::-1, ::-1].argmax(1) + 1)
-
-
-def put_and_double(np: Any, x: Any, w: Any) -> Any:
-    """A product of what was put together, which is then overwritten."""
-    x[[0, -1]] += 1
-    product = w @ x
-    x[:, ...] = x * 2
-    return product, x
-
-
-def shown_and_doubled(np: Any, x: Any, w: Any) -> Any:
-    """The same of a view."""
-    x[[0, -1]] += 1
-    product = w.T[:3] @ x[:2]
-    x[:, ...] = x * 2
-    return product, x
-
-
-@pytest.mark.parametrize("program", [put_and_double, shown_and_doubled])
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("spills", [True, False])
-@pytest.mark.parametrize("blocks", [2, 3, 8])
-def test_what_blocks_read_is_overwritten_after_them(program: Any, workers: int, spills: bool, blocks: int) -> None:
-    """Steps on whole values come first in a loop: not those that overwrite what its blocks have not read yet."""
-    x, w = np.arange(3.0)[:, None] + 1, np.arange(6.0).reshape(2, 3)
-    with in_turns(Mesh(blocks), spills, workers):
-        got = tw.compute(*program(tw, tw.array(x), tw.array(w)))
-    for a, b in zip(got, program(np, x.copy(), w.copy()), strict=True):
-        assert a.tolist() == b.tolist()

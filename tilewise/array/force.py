@@ -147,7 +147,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     asked = len(outputs)
     if empty_slices.ANY and cluster is None and (counted := empty_slices.counts(at)):
-        outputs = list(dict.fromkeys([*outputs, *(c for c, _ in counted)]))
+        outputs = list(dict.fromkeys([*outputs, *(c for c, *_ in counted)]))
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
     replaced: list[tuple[Cell, Node]] = []
     if structure.rewritable:

@@ -282,6 +282,11 @@ def shards(layout: Layout) -> tuple[Cutting, ...]:
     return ()
 
 
+def is_cut(layout: Layout) -> bool:
+    """Whether blocks have different parts, or contributions."""
+    return bool(shards(layout)) or reduction(layout) is not None
+
+
 def reduction(layout: Layout) -> Reduction | None:
     """What contributions are still to be reduced by; None where there are no contributions."""
     if isinstance(layout, Partial):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tilewise.layout import Held, most_held, reduction
+from tilewise.layout import Held, is_cut, most_held, reduction
 from tilewise.ops.const import Const
 from tilewise.ops.moments import Terms
 from tilewise.ops.traits.collectives import Collective
 from tilewise.plan.exchanges import Exchanges
-from tilewise.plan.stages import overwritten
-from tilewise.plan.streams import Loop, Streams, is_cut, sums_by_parts, tree_height, turns
-from tilewise.stage.steps import ALIASES, Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
+from tilewise.plan.stages import keeping, memory_of, overwritten
+from tilewise.plan.streams import Loop, Streams, sums_by_parts, together, tree_height, turns
+from tilewise.stage.steps import Exchange, Pass, Step, Tiled, View, makes, passes, reads
 
 SHARE = 8  # one in so many bytes of memory may be contributions that wait in a tree
 
@@ -48,10 +48,12 @@ class _Loops:
 
     def streams(self, memory: int, ahead: bool) -> Streams:
         """Loops; of what they keep, the smallest values stay in memory."""
-        loops = tuple(self._loop(k) for k in range(max(self.level.values(), default=-1) + 1))
+        loops = tuple(loop for k in range(max(self.level.values(), default=-1) + 1) for loop in self._ordered(k))
         kept = [x for loop in loops for x in (*loop.gives, *(s.pos for s in loop.after))]
         sums = [x for loop in loops for x in loop.partial]
-        kept += [x for x in sums if sums_by_parts(self.plan.layouts[x])]
+        layouts, mesh = self.plan.layouts, self.plan.mesh
+        by_parts = ((x, loop.order) for loop in loops for x in loop.partial if sums_by_parts(layouts[x]))
+        kept += [x for x, order in by_parts if together(mesh, layouts[x], order)]
         high = tree_height(self.plan.mesh.workers) * SHARE
         turn = frozenset(
             x
@@ -70,27 +72,17 @@ class _Loops:
     # -- which loop -----------------------------------------------------------------------------------------------
 
     def _place(self) -> None:
-        """As early as can be. In a loop, steps on whole values come first, then those on blocks, then collectives."""
+        """As early as can be."""
         ready = [0] * len(self.origin)  # from which loop on a value can be read
-        root = list(range(len(self.origin)))  # whose memory a value shows
-        free: dict[int, list[int]] = {}  # loops from which on whole steps, steps on blocks may overwrite
         for k, step in enumerate(self.steps):
             ins = reads(step)
             if isinstance(step, Exchange) and not self._collective(step):
                 source = self.origin[step.pos] = self.origin[step.input]
-                root[step.pos] = root[step.input]
                 cut = source in self.made and is_cut(self.plan.layouts[source])
                 ready[step.pos] = self.made[source] + 1 if cut else ready[step.input]
                 continue
             own = max((ready[x] for x in ins), default=0)
-            when = 2 if isinstance(step, Exchange) else int(self._blockwise(step))
-            own = max([own, *(free[root[b]][when] for b in overwritten(step) if root[b] in free)])
             self.level[k] = own
-            if isinstance(step, View) or (isinstance(step, Call) and type(self.plan.specs[step.pos].op) in ALIASES):
-                root[step.pos] = root[ins[0]]
-            for x in {root[x] for x in ins}:
-                before = free.get(x, [0, 0])
-                free[x] = [max(before[other], own + (other < when)) for other in range(2)]
             for x in makes(step):
                 self.made[x] = own
                 ready[x] = own + isinstance(step, Exchange)
@@ -114,11 +106,19 @@ class _Loops:
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
+    def _ordered(self, index: int) -> tuple[Loop, ...]:
+        """A loop. Collectives are of blocks in their own order: if it has another, they come in one after it."""
+        loop, order = self._loop(index), tuple(range(self.plan.mesh.workers))
+        if not loop.after or loop.order == order:
+            return (loop,)
+        return replace(loop, after=(), drops=()), Loop((), (), (), (), (), (), loop.after, loop.drops, order)
+
     def _loop(self, index: int) -> Loop:
         own = {k for k, level in self.level.items() if level == index}
         after = tuple(s for k in sorted(own) if isinstance(s := self.steps[k], Exchange))
         own = {k for k in own if not isinstance(self.steps[k], Exchange)}
-        once = tuple(self.steps[k] for k in sorted(own) if not self._blockwise(self.steps[k]))
+        whole = {k for k in own if not self._blockwise(self.steps[k])}
+        once = tuple(self.steps[k] for k in sorted(whole))
         there = sorted({k for k in own if self._blockwise(self.steps[k])} | self.again.get(index, set()))
         new = {x for k in own for x in makes(self.steps[k])}
         readers = self._readers()
@@ -127,7 +127,9 @@ class _Loops:
         kept = [x for k in there for x in makes(self.steps[k]) if x in new]
         gives = tuple(x for x in kept if self._blocks(x) and (x in ends or x in sent or readers.get(x, -1) > index))
         partial = tuple(x for x in kept if reduction(self.plan.layouts[x]) is not None)
-        steps = _needed([self.steps[k] for k in there], (*gives, *partial))
+        steps = self._keeping(_needed([self.steps[k] for k in there], (*gives, *partial)), (*gives, *partial))
+        others = {self.origin[x] for k in self.level.keys() - whole for x in reads(self.steps[k])}
+        once = tuple(self._keeping(once, others | ends))
         made = {x for s in steps for x in makes(s)}
         takes = tuple(dict.fromkeys(x for s in steps for x in reads(s) if x not in made and not self._constant(x)))
         everything = {x for x, level in self.made.items() if level <= index}
@@ -135,6 +137,15 @@ class _Loops:
         order = turns(self.plan.mesh, [self.plan.layouts[x] for x in partial])
         settled = _settled(steps, {*gives, *partial})
         return Loop(once, settled, takes, self._inside(takes), gives, partial, after, drops, order)
+
+    def _keeping(self, steps: Sequence[Step], kept: Iterable[int]) -> list[Step]:
+        """Steps that do not overwrite what is kept as it is now. (Of what was kept before they have copies.)"""
+        if not self.writes:
+            return list(steps)
+        memory = memory_of(steps, self.plan.specs)
+        made = {x for s in steps for x in makes(s)}
+        shown = {memory.get(x, x) for x in kept if x in made}
+        return [keeping(s, {b for b in overwritten(s) if memory.get(b, b) in shown}) for s in steps]
 
     def _readers(self) -> dict[int, int]:
         """By value: the last loop that reads it from where it is kept."""
@@ -173,7 +184,7 @@ class _Loops:
                 if x == y or self.origin[x] != self.origin[y] or y in found or found.get(x) is not None:
                     continue
                 if all(_contained(types.box(x, b), types.box(y, b)) for b in range(self.plan.mesh.workers)):
-                    found[x] = y
+                    found |= {part: y for part, other in found.items() if other == x} | {x: y}
         return tuple(found.items())
 
     # -- making values again --------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tilewise.layout import (
     Shard,
     box_size,
     even_cuts,
+    is_cut,
     moves,
     overlap,
     owned_box,
@@ -33,7 +34,7 @@ from tilewise.layout import (
     shards,
     size,
 )
-from tilewise.plan.streams import Loop, Streams, counts_for, is_cut, rounds, sums_by_parts
+from tilewise.plan.streams import Loop, Streams, counts_for, rounds, sums_by_parts
 from tilewise.records import dataclass
 from tilewise.stage.steps import makes, reads
 

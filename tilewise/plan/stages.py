@@ -5,10 +5,11 @@ Steps between two exchanges are one stage; on one worker, all steps are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tilewise.stage.steps import Step, Write, passes
+from tilewise.stage.steps import ALIASES, Call, Pass, Step, Tiled, View, Write, passes, reads
 
 
 class Stages:
@@ -50,3 +51,27 @@ def overwritten(step: Step) -> list[int]:
         return [step.base] if step.last_use else []
     pairs = [pair for p in passes(step) for pair in zip(p.writes, p.last_uses, strict=False)]
     return [w for w, last in pairs if w is not None and last]
+
+
+def keeping(step: Step, bases: Collection[int]) -> Step:
+    """The step, which overwrites none of these: it writes into copies."""
+    if not set(bases).intersection(overwritten(step)):
+        return step
+    if isinstance(step, Write):
+        return replace(step, last_use=False)
+    if isinstance(step, Tiled):
+        return replace(step, steps=tuple(keeping(s, bases) for s in step.steps))  # type: ignore[misc]
+    assert isinstance(step, Pass)
+    uses = zip(step.writes, step.last_uses, strict=True)
+    return replace(step, last_uses=tuple(last and w not in bases for w, last in uses))
+
+
+def memory_of(steps: Iterable[Step], specs: Sequence[Any]) -> dict[int, int]:
+    """By value: the first one whose memory it may show (its own: not in here)."""
+    shown: dict[int, int] = {}
+    for step in steps:
+        for s in step.steps if isinstance(step, Tiled) else (step,):
+            if isinstance(s, View) or (isinstance(s, Call) and type(specs[s.pos].op) in ALIASES):
+                first = reads(s)[0]
+                shown[s.pos] = shown.get(first, first)
+    return shown

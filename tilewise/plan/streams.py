@@ -13,10 +13,23 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from tilewise.layout import Grid, Held, Layout, Mesh, Outside, Partial, Replicate, most_held, reduction, shards, size
+from tilewise.layout import (
+    Grid,
+    Held,
+    Layout,
+    Mesh,
+    Outside,
+    Partial,
+    Replicate,
+    most_held,
+    reduction,
+    runs,
+    shards,
+    size,
+)
 from tilewise.ops.traits.collectives import Traffic
 from tilewise.plan.exchanges import Exchanges
-from tilewise.plan.stages import overwritten
+from tilewise.plan.stages import memory_of, overwritten
 from tilewise.records import dataclass
 from tilewise.stage.steps import Exchange, Pass, Step, Tiled, View, makes, reads
 
@@ -66,10 +79,22 @@ class Streams:
         """What a block has of a value."""
         return self.plan.types.box(pos, block)
 
-    @cached_property
-    def copies(self) -> bool:
-        """Whether blocks are copied out of arrays, as some step writes into what it is given."""
-        return any(overwritten(s) for loop in self.loops for s in loop.steps)
+    def copied(self, loop: Loop) -> tuple[int, ...]:
+        """What blocks take, or steps before them, that others may see, too, and that is written into: in copies."""
+        whole = [x for x in self.written(loop.once) if not self.in_file(x)]
+        return (*whole, *(x for x in self.written(loop.steps) if x in loop.takes and not self._apart(loop, x)))
+
+    def written(self, steps: Sequence[Step]) -> tuple[int, ...]:
+        """Values whose memory steps may write into."""
+        memory = memory_of(steps, self.plan.specs)
+        return tuple(dict.fromkeys(memory.get(x, x) for s in steps for x in overwritten(s)))
+
+    def _apart(self, loop: Loop, pos: int) -> bool:
+        """Whether each block has what it takes in memory of its own."""
+        if not self.in_file(pos) or reduction(self.plan.layouts[pos]) is not None:
+            return False
+        boxes = [self.box(pos, b) for b in loop.order]
+        return all(pos not in both for both in loop.inside) and len({*boxes}) == len(boxes)
 
     @cached_property
     def read_bytes(self) -> int:
@@ -164,10 +189,15 @@ class Streams:
         fixed, moving = given + kept + once + self.sum_bytes(loop), 0
         for x in self.buffered(loop):
             if shards(plan.layouts[x]):
-                moving += self.largest(x) * (2 if self.ahead and self.in_file(x) else 1)
+                moving += self.largest(x) * (2 if self.ahead else 1)
             else:
                 fixed += self.largest(x)
         moving += self.work_bytes(loop, [self.largest(x) for x in range(len(plan.specs))])
+        for x in self.copied(loop):
+            if x in loop.takes:
+                moving += self.largest(x)
+            else:
+                fixed += self._bytes(x)
         moving += sum(self.largest(x) for x in loop.gives if x in self.on_disk) if self.ahead else 0
         for step in loop.after:
             moving = max(moving, self.collective_bytes(step))
@@ -179,9 +209,13 @@ class Streams:
         return sum(self.largest(x) * height for x in loop.partial if x not in self.in_turn)
 
     def buffered(self, loop: Loop) -> list[int]:
-        """What a block has a copy of, of what it takes."""
+        """What is read into memory for a block, of what it takes."""
         parts = {part for part, _ in loop.inside}
-        return [x for x in loop.takes if x not in parts and (self.copies or self.in_file(x))]
+        return [x for x in loop.takes if x not in parts and (self.in_file(x) or self._gathered(loop, x))]
+
+    def _gathered(self, loop: Loop, pos: int) -> bool:
+        """Whether what some block takes does not lie together."""
+        return any(len(runs(s)) != 1 for b in loop.order for s in self.box(pos, b))
 
     def collective_bytes(self, step: Exchange) -> int:
         """Bytes that a collective takes up for one block."""
@@ -243,21 +277,27 @@ def sizes_inside(step: Step, sizes: Sequence[int]) -> int:
     return 0 if all(isinstance(s, Pass | View) for s in step.steps) else max((sizes[x] for x in made), default=0)
 
 
-def is_cut(layout: Layout) -> bool:
-    """Whether blocks have different parts, or contributions."""
-    return bool(shards(layout)) or reduction(layout) is not None
-
-
 def sums_by_parts(layout: Layout) -> bool:
     """Whether a value has parts that only some blocks contribute to: each is done when these have had their turn."""
     return isinstance(layout, Grid) and reduction(layout) is not None and bool(shards(layout))
 
 
+def together(mesh: Mesh, layout: Layout, order: Sequence[int]) -> bool:
+    """Whether blocks that contribute to one part of such a value follow one another in an order."""
+    assert isinstance(layout, Grid)
+    by_columns = tuple(order) == _by_columns(mesh)
+    return by_columns if isinstance(layout.down, Partial) else not by_columns or 1 in (mesh.rows, mesh.columns)
+
+
 def turns(mesh: Mesh, layouts: Sequence[Layout]) -> tuple[int, ...]:
     """Blocks in an order in which those that contribute to one part of a value follow one another."""
     if any(sums_by_parts(x) and isinstance(x, Grid) and isinstance(x.down, Partial) for x in layouts):
-        return tuple(row * mesh.columns + column for column in range(mesh.columns) for row in range(mesh.rows))
+        return _by_columns(mesh)
     return tuple(range(mesh.workers))
+
+
+def _by_columns(mesh: Mesh) -> tuple[int, ...]:
+    return tuple(row * mesh.columns + column for column in range(mesh.columns) for row in range(mesh.rows))
 
 
 def counts_for(layout: Layout, mesh: Mesh, block: int) -> bool:

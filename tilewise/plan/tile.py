@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewise import rounding
 from tilewise.backend import facts
-from tilewise.layout import blocked
+from tilewise.layout import blocked, is_cut
 from tilewise.plan.draft import Draft
 from tilewise.records import dataclass
 from tilewise.stage.cut_axis import (
@@ -83,7 +83,7 @@ def tall(product: Any) -> bool:
 class _Tiler:
     def __init__(self, draft: Draft) -> None:
         self.nodes, self.wanted, self.merge = draft.nodes, draft.wanted, draft.merge
-        self.cut = None if draft.layouts is None else [blocked(layout) for layout in draft.layouts]
+        self.cut = None if draft.layouts is None else [(blocked(x), is_cut(x)) for x in draft.layouts]
         self.at = {n: i for i, n in enumerate(self.nodes)}
         self.views = Views(self.nodes)
         self.view_steps: dict[int, View] = {}
@@ -141,13 +141,17 @@ class _Tiler:
                     best = (saved, u, ways)
         return None if best is None else (self._after(best[1], self._others(needed, best[1]) or set()), best[2])
 
-    def _by_block(self, step: Step) -> bool:
-        """On a mesh: whether a step runs once per block; else once per worker, on what every worker has.
+    def _by_block(self, step: Step) -> tuple[bool, bool]:
+        """On a mesh: whether a step runs once per block (else once per worker, on what every worker has); and whether
+        it does if blocks take turns.
 
         A pass that reads constants only, and reduces them, runs per block where its space is cut.
         """
+        if self.cut is None:
+            return False, False
         space = (step.space,) if isinstance(step, Pass) else ()
-        return self.cut is not None and any(self.cut[x] for x in (*reads(step), *makes(step), *space))
+        seen = [self.cut[x] for x in (*reads(step), *makes(step), *space)]
+        return any(by_worker for by_worker, _ in seen), any(in_turns for _, in_turns in seen)
 
     def _across(self, ways: Sequence[CutAxis]) -> int:
         """Bytes of inputs whose slices are not contiguous, by the best way."""

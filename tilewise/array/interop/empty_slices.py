@@ -29,7 +29,8 @@ class Slice(NamedTuple):
 
 
 _slices: weakref.WeakKeyDictionary[Node, Slice] = weakref.WeakKeyDictionary()
-NONE: Sequence[tuple[Cell, Slice]] = ()
+Counted = tuple[Cell, Slice, weakref.ref[Node]]  # a number, what it is for, the result
+NONE: Sequence[Counted] = ()
 ANY = _slices.data  # type: ignore[attr-defined]  # asked for each evaluation: its length is no call of Python
 
 
@@ -41,17 +42,17 @@ def watch(result: Node, count: Node, text: str, divisions: tuple[str, ...], ddof
     slice_.places[user.f_code.co_filename, user.f_lineno] = user.f_globals
 
 
-def counts(nodes: Collection[Node]) -> Sequence[tuple[Cell, Slice]]:
+def counts(nodes: Collection[Node]) -> Sequence[Counted]:
     """Cells of the numbers that an evaluation of nodes must give, too."""
     found = [(n, s) for n, s in list(_slices.items()) if n in nodes and n.value is None]
-    for n, _ in found:
-        del _slices[n]
-    return [(from_node(s.elements)._cell, s) for _, s in found]
+    return [(from_node(s.elements)._cell, s, weakref.ref(n)) for n, s in found]
 
 
-def warn(counted: Sequence[tuple[Cell, Slice]]) -> None:
-    """Say which of them were too small."""
-    for cell, s in counted:
+def warn(counted: Sequence[Counted]) -> None:
+    """Say which of them were too small. (An evaluation that fails is made again, and says so then.)"""
+    for cell, s, result in counted:
+        if (n := result()) is not None:
+            _slices.pop(n, None)
         if cell.buf is None or (count := int(cell.buf)) > s.ddof:
             continue
         for place, names in s.places.items():

@@ -106,8 +106,9 @@ class Share:
         """Steps on values that are here as a whole."""
         here: list[Any] = [None] * len(self.plan.specs)
         made = {x for s in loop.once for x in makes(s)}
+        copied = self.streams.copied(loop)
         for x in {x for s in loop.once for x in reads(s)} - made:
-            here[x] = self.values.whole(x)
+            here[x] = self.values.whole(x).copy(order="K") if x in copied else self.values.whole(x)
         runner(loop.once, self.backend).run(self._nodes(0), here, free=False)
         for x in made:
             self.values.keep(x, here[x])
@@ -140,11 +141,14 @@ class Share:
         streams, values, loop = self.streams, self.values, self.streams.loops[index]
         steps = runner(loop.steps, self.backend)
         work = streams.work_bytes(loop, [streams.largest(x) for x in range(len(self.plan.specs))])
+        copied = {x for x in streams.copied(loop) if x in loop.takes}
+        work += sum(map(streams.largest, copied))
         left = deque(loop.order)
         lent = None if self.lending is None else self.lending.of_loop(self.shares, self.worker, index, values)
 
         def computed(block: int, arrays: Mapping[int, ND]) -> tuple[Mapping[int, ND], set[int]]:
-            made, nothing = self._block(loop, steps, block, arrays)
+            own = {x: array.copy(order="K") if x in copied else array for x, array in arrays.items()}
+            made, nothing = self._block(loop, steps, block, own)
             return {x: made[x] for x in (*loop.gives, *loop.partial)}, nothing
 
         def turn(taken: Taken, ahead: int | None) -> Taken | None:
@@ -214,7 +218,7 @@ class Share:
         for pos, number in self.consts.items():
             here[pos] = number
         for x, array in arrays.items():
-            here[x] = array.copy() if self.streams.copies and array.base is not None else array
+            here[x] = array
         nodes, nothing = self._nodes(block), set[int]()
         single = [s for step in loop.steps for s in _single(step)]
         if not any(has_nothing(self.plan, s, block) for s in single):
