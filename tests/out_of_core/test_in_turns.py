@@ -219,6 +219,16 @@ def test_what_is_refused_says_how_much_would_do() -> None:
         assert session.disk.peak_bytes <= least
 
 
+def test_arrays_in_memory_that_alone_are_too_large_are_refused_with_what_would_do() -> None:
+    x = np.arange(24.0).reshape(6, 4)
+    with tw.session(memory=100), pytest.raises(MemoryBudgetError, match="no plan needs less than") as refused:
+        tw.evaluate(tw.asarray(x).T @ tw.asarray(x))
+    least = int(str(refused.value).split("memory=")[-1].split(",")[0])
+    with tw.session(memory=least) as session:
+        np.testing.assert_array_equal(np.asarray(tw.asarray(x).T @ tw.asarray(x)), x.T @ x)
+        assert x.nbytes <= session.disk.peak_bytes <= least
+
+
 class Failing(Grown):
     """Fails at its third read."""
 

@@ -120,6 +120,21 @@ def test_sums_along_both_directions_of_a_grid(memory: int, tmp_path: Path) -> No
         assert session.disk.spilled_bytes == session.disk.predicted_spilled_bytes
 
 
+@pytest.mark.parametrize("memory", [150_000, 400_000])
+def test_a_view_of_what_blocks_add_up_is_added_up_by_itself(memory: int, tmp_path: Path) -> None:
+    """Contributions that are large are added in the memory of the first, which a view of it must not show."""
+
+    def program(np: Any, c: Any, a: Any) -> Any:
+        c[[0, -1]] += 1
+        c[0] = ((c.T @ (a * 2 % 11)) % 5)[2]
+        return c
+
+    given = numbers(96, 96), numbers(96, 96)
+    with tw.session(memory=memory):
+        got = program(tw, *opened(tmp_path, *given)).compute()
+    assert got.tolist() == program(np, given[0].copy(), given[1]).tolist()
+
+
 LINES = {  # by the number of its layouts: the size of arrays, blocks, lines in which a step goes wrong
     4314: (2, Mesh(4, 1, 2), """
         b[:, ...] = a[0] + a; d = b[0] + a; b[1:] = ((a.T @ a) % 5)[1:]; a[[0, -1]] += 1; e = np.cumsum(c, axis=1) % 13

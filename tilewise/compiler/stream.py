@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from tilewise.compiler import mesh_plans
 from tilewise.compiler.mesh import prepare_mesh
@@ -26,6 +27,7 @@ from tilewise.store.base import Source
 
 FEW_BLOCKS, MOST_BLOCKS = 8, 2048  # few: reading is to overlap with computing
 FEW_EACH = 4  # the same for each of several workers
+HOPELESS = 3  # ways that are looked at to say how much would do, where arrays that are given take more than there is
 GRIDS = (2, 3, 4, 6, 8, 12, 16)  # blocks along each direction
 
 
@@ -57,7 +59,9 @@ def prepare_streams(
     if known is not None:
         return _planned(nodes, wanted, settings, memory, known, held)
     least: Streams | None = None
-    for way in _ways(nodes, wanted, settings, memory, held, workers):
+    given = sum(n.nbytes for n in nodes if n.value is not None and n not in held and not isinstance(n.value, Source))
+    ways = _ways(nodes, wanted, settings, memory, held, workers)
+    for way in ways if given <= memory else islice(ways, HOPELESS):
         found = _planned(nodes, wanted, settings, memory, way, held)
         if found.peak_bytes <= memory:
             remember(mesh_plans, key, way)

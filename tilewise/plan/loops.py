@@ -126,7 +126,8 @@ class _Loops:
         sent = {self.origin[x] for s in after for x in reads(s)}
         kept = [x for k in there for x in makes(self.steps[k]) if x in new]
         gives = tuple(x for x in kept if self._blocks(x) and (x in ends or x in sent or readers.get(x, -1) > index))
-        partial = tuple(x for x in kept if reduction(self.plan.layouts[x]) is not None)
+        sums = (x for x in kept if reduction(self.plan.layouts[x]) is not None)
+        partial = tuple(x for x in sums if x in ends or x in sent or readers.get(x, -1) > index)
         steps = self._keeping(_needed([self.steps[k] for k in there], (*gives, *partial)), (*gives, *partial))
         others = {self.origin[x] for k in self.level.keys() - whole for x in reads(self.steps[k])}
         once = tuple(self._keeping(once, others | ends))
@@ -156,7 +157,7 @@ class _Loops:
                 source = self.origin[x]
                 own = inside and source == x
                 again = own and any(source in makes(self.steps[m]) for m in self.again.get(level, ()))
-                same = own and self.made.get(x) == level and self._blocks(x)
+                same = own and self.made.get(x) == level and is_cut(self.plan.layouts[x])
                 if not again and not same:
                     last[source] = max(last.get(source, -1), level)
         for index, steps in self.again.items():

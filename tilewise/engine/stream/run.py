@@ -26,6 +26,7 @@ from tilewise.ir.reductions import Combining
 from tilewise.layout import Held, dims, owned_box, reduction
 from tilewise.ops.const import Const
 from tilewise.plan.shares import Shares, boxes_of
+from tilewise.plan.stages import memory_of
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.stage.steps import Step, Tiled, makes, reads
 from tilewise.store import pool
@@ -120,7 +121,8 @@ class Share:
         streams, values, store, loop = self.streams, self.values, self.values.blocks, self.streams.loops[index]
         for pos in loop.gives:
             values.make_room(pos)
-        sums = {pos: _Sum(values, pos, pos in streams.in_turn) for pos in loop.partial}
+        views = memory_of(loop.steps, self.plan.specs)
+        sums = {pos: _Sum(values, pos, pos in streams.in_turn, pos in views) for pos in loop.partial}
         ends = sum(streams.largest(x) if x in streams.on_disk else self.plan.specs[x].nbytes for x in loop.partial)
         for pos in loop.partial:
             if pos in streams.on_disk:
@@ -263,8 +265,8 @@ def _single(step: Step) -> Sequence[Step]:
 class _Sum:
     """Contributions of blocks to a value; on a grid, to each of its parts, which go to a file where that is planned."""
 
-    def __init__(self, values: Values, pos: int, in_turn: bool) -> None:
-        self.values, self.pos, self.in_turn = values, pos, in_turn
+    def __init__(self, values: Values, pos: int, in_turn: bool, view: bool) -> None:
+        self.values, self.pos, self.in_turn, self.view = values, pos, in_turn, view
         self.layout, self.spec, self.mesh = values.plan.layouts[pos], values.plan.specs[pos], values.plan.mesh
         by = reduction(self.layout)
         assert by is not None
@@ -279,11 +281,13 @@ class _Sum:
         if box not in self.parts and self.pos in self.values.streams.on_disk:
             self.finish()
         tree = self.parts.get(box) or self.parts.setdefault(box, Combining(self.by))
+        if self.view and part is not None:  # of what may be added up in its place, and is larger
+            part = part.copy(order="K")
         if not self.in_turn:
             tree.add(None if part is None else np.asarray(part))
         elif part is not None:
             so_far = tree.result()
-            if so_far is None:  # what follows is added in its place: a view may show what adds up to another value
+            if so_far is None:  # what follows is added in its place
                 tree.add(part if part.base is None else part.copy())
             else:
                 tree.add(self.by.combine(so_far, part, so_far))
