@@ -60,13 +60,16 @@ def prepare_streams(
         return _planned(nodes, wanted, settings, memory, known, held)
     least: Streams | None = None
     given = sum(n.nbytes for n in nodes if n.value is not None and n not in held and not isinstance(n.value, Source))
-    ways = _ways(nodes, wanted, settings, memory, held, workers)
+    aim = memory if given <= memory else given + given // 8
+    ways = _ways(nodes, wanted, settings, aim, held, workers)
     for way in ways if given <= memory else islice(ways, HOPELESS):
-        found = _planned(nodes, wanted, settings, memory, way, held)
+        found = _planned(nodes, wanted, settings, aim, way, held)
         if found.peak_bytes <= memory:
             remember(mesh_plans, key, way)
             return found
         least = found if least is None or found.peak_bytes < least.peak_bytes else least
+        if least.peak_bytes <= aim:
+            break
     assert least is not None
     raise MemoryBudgetError(
         message(
