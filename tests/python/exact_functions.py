@@ -115,3 +115,37 @@ def unbound_in_both_choices(a, k):
             x = 1
         y = x if k > i else 2 * x
     return y
+
+
+def unbound_in_a_function_inside(x):
+    for k in range(0):
+        pass
+
+    def inside():
+        return k
+
+    return inside() + x[0]
+
+
+def unbound_in_what_is_gone_over_first(x):
+    for k in range(0):
+        pass
+    return len([v for v in range(k)]) + x[0]
+
+
+def unbound_in_what_is_gone_over_next(x):
+    for k in range(0):
+        pass
+    return len([w for v in range(3) for w in range(k)]) + x[0]
+
+
+def unbound_in_a_sum(x):
+    for k in range(0):
+        pass
+    return sum(w * k for w in range(3)) + x[0]
+
+
+def unbound_in_a_list(x):
+    for k in range(0):
+        pass
+    return len([k for w in range(3) if x[0] > 0]) + x[0]

@@ -106,3 +106,10 @@ def test_choices_keep_their_values_until_they_are_stored(agree: Any, to: str) ->
 def test_a_choice_of_two_names_that_have_no_value(agree: Any) -> None:
     ends = [agree(f.unbound_in_both_choices, np.zeros(2), k)[0] for k in (0, 3, 9)]
     assert ends == ["UnboundLocalError", "UnboundLocalError", "returned"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a_function_inside", "what_is_gone_over_first", "what_is_gone_over_next", "a_sum", "a_list"]
+)
+def test_names_without_a_value_are_local_or_free_as_in_python(agree: Any, name: str) -> None:
+    assert agree(getattr(f, f"unbound_in_{name}"), np.ones(2))[0] in ("UnboundLocalError", "NameError")

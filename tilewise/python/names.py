@@ -134,13 +134,16 @@ class Names:
     def read(self, name: str, line: int) -> Value:
         """A local name, which has one type here."""
         assert self.env is not None
-        full = self.owner(name).prefix + name
+        owner = self.owner(name)
+        full = owner.prefix + name
         alts = self.env.get(full, (UNBOUND,))
         if len(alts) > 1:
             raise Refused(f"{name}, which is {' or '.join(map(str, alts))}", line, "Give it one type")
         if isinstance(alts[0], Unbound):
-            text = f"cannot access local variable '{name}' where it is not associated with a value"
-            self.fail("UnboundLocalError", text, line)
+            text, without = f"variable '{name}' where it is not associated with a value", "cannot access"
+            if owner is self.scope and name not in owner.free:
+                self.fail("UnboundLocalError", f"{without} local {text}", line)
+            self.fail("NameError", f"{without} free {text} in enclosing scope", line)
         found = self.fetch(full, alts[0])
         return self._as_now(found) if full in self.rebound else found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from tilewise.kernel.program.ir import Var
 from tilewise.python.build import Array, Lazy, Scalar, Value
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
-from tilewise.python.types import Num
+from tilewise.python.types import UNBOUND, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -79,8 +80,8 @@ def written_out(
         raise Refused("a generator whose name is one of the function's", node.lineno, "Give it a name of its own")
     for t in tree:
         ast.fix_missing_locations(ast.copy_location(t, node))
-    kept = lo.scope.locals
-    lo.scope.locals = kept | names | {target}
+    kept, free = lo.scope.locals, lo.scope.free
+    lo.scope.locals, lo.scope.free = kept | names | {target}, free | _free(lo, tree, generators)
     try:
         lo.block(list(tree))
         if lo.env is None:
@@ -91,4 +92,13 @@ def written_out(
             raise calls.Several(node, f"{what} {' or '.join(map(str, alts))}", node.lineno, full)
         yield full
     finally:
-        lo.scope.locals = kept
+        lo.scope.locals, lo.scope.free = kept, free
+
+
+def _free(lo: Statements, tree: Sequence[Any], generators: Sequence[ast.comprehension]) -> frozenset[str]:
+    """Names without a value that are read where Python before 3.12 has a function: all but what is gone over first."""
+    if sys.version_info >= (3, 12) or lo.env is None:
+        return frozenset()
+    first = {id(n) for n in ast.walk(generators[0].iter)}
+    read = {n.id for t in tree for n in ast.walk(t) if isinstance(n, ast.Name) and id(n) not in first}
+    return frozenset(n for n in read if n in lo.scope.locals and lo.env.get(lo.scope.prefix + n, (UNBOUND,)) == (UNBOUND,))
