@@ -29,6 +29,7 @@ from tilewise.plan.structure import placed_structure, remember
 from tilewise.rewrite.extremes import extremes, with_extremes
 from tilewise.rewrite.moments import variances, with_moments
 from tilewise.solver.choose import choose
+from tilewise.solver.model.budget import need
 from tilewise.solver.model.place import Choice
 from tilewise.solver.model.replicas import Held
 from tilewise.solver.one_place import at_one_place
@@ -130,16 +131,19 @@ def _smaller(plan: Exchanges, memory: int, make: Callable[[int], Exchanges]) -> 
     Nothing is proved about these plans; the bound without a budget holds. It comes from a model with the same
     variables: where memory counts, more sets of copies are weighed than were for the plan at hand.
     """
-    free, need = make(NO_LIMIT).choice, mesh_peak(plan)
+    free, peak, kept_to = make(NO_LIMIT).choice, mesh_peak(plan), NO_LIMIT
     assert free is not None
-    for share in BUDGETS:
+    for budget in [round(peak * share) for share in BUDGETS]:
+        if budget >= kept_to:
+            continue  # the last plan is the cheapest under this budget as well
         try:
-            other = make(round(need * share))
+            other = make(budget)
         except Infeasible:
             break
+        assert other.choice is not None
+        values = other.choice.solution.values
+        kept_to = need(other.choice.model, values)
         if mesh_peak(other) < mesh_peak(plan):
-            assert other.choice is not None
-            values = other.choice.solution.values
             cost = cost_of(free.model.problem, values)
             plan = replace(other, choice=Choice(free.model, replace(free.solution, values=values, cost=cost)))
         if mesh_peak(plan) <= memory:

@@ -8,6 +8,8 @@ The real peak of a plan is looked at afterwards (plan/memory.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from tilewise.layout import Layout
@@ -23,9 +25,25 @@ def within(model: Model, budget: int) -> Problem:
     return Problem(model.problem.unary, _possible(model, budget), _limits(model, budget))
 
 
+def need(model: Model, values: Sequence[int]) -> int:
+    """The smallest budget that an assignment of a model under some budget keeps to."""
+    held = [sum(int(use[values[v]]) for v, use in limit.use.items()) for limit in model.problem.limits]
+    moved = [int(nbytes[values[i], values[j]]) for (i, j), nbytes in _conversions(model)]
+    return max(held + moved, default=0)
+
+
 def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
-    """The tables of pairs, without conversions that need more than there is: source and result together."""
+    """The tables of pairs, without conversions that need more than there is."""
     pairs = dict(model.problem.pairs)
+    for key, nbytes in _conversions(model):
+        heavy = nbytes > budget
+        if heavy.any():
+            pairs[key] = np.where(heavy, INF, pairs[key])
+    return pairs
+
+
+def _conversions(model: Model) -> Iterator[tuple[tuple[int, int], Ints]]:
+    """Bytes of source and result together, where a value is converted between its rule and what is asked or held."""
     for i, mine in model.choices.items():
         users = model.graph.items[i].users
         if i in model.held_at:
@@ -34,13 +52,12 @@ def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
             other, rows = model.rule_at[users[0]], needs(model.choices[users[0]], _slots(model, i, users[0])).rows
         else:
             continue
-        made = [{x: _bytes(model, i, x) for x in {r.out, *row}} for r in mine.rules for row in rows]
-        heavy = np.array([sum(sizes.values()) > budget for sizes in made]).reshape(len(mine.rules), len(rows))
+        asked = [set(row) for row in rows]  # where it has one of them already, nothing is converted to that
+        there = np.array([sum(_bytes(model, i, x) for x in row) for row in asked], dtype=np.int64)
+        both = [there + _bytes(model, i, out) * np.array([out not in row for row in asked]) for out in mine.outs]
+        table = np.array(both)[mine.out_at]
         key = (model.rule_at[i], other)
-        if heavy.any():
-            key, heavy = (key, heavy) if key[0] < key[1] else (key[::-1], heavy.T)
-            pairs[key] = np.where(heavy, INF, pairs[key])
-    return pairs
+        yield (key, table) if key[0] < key[1] else (key[::-1], table.T)
 
 
 def _limits(model: Model, budget: int) -> list[Limit]:
