@@ -118,7 +118,7 @@ def unbound_in_both_choices(a, k):
 
 
 def unbound_in_a_function_inside(x):
-    for k in range(0):
+    for k in range(0):  # noqa: B007
         pass
 
     def inside():
@@ -128,24 +128,24 @@ def unbound_in_a_function_inside(x):
 
 
 def unbound_in_what_is_gone_over_first(x):
-    for k in range(0):
+    for k in range(0):  # noqa: B007
         pass
     return len([v for v in range(k)]) + x[0]
 
 
 def unbound_in_what_is_gone_over_next(x):
-    for k in range(0):
+    for k in range(0):  # noqa: B007
         pass
     return len([w for v in range(3) for w in range(k)]) + x[0]
 
 
 def unbound_in_a_sum(x):
-    for k in range(0):
+    for k in range(0):  # noqa: B007
         pass
     return sum(w * k for w in range(3)) + x[0]
 
 
 def unbound_in_a_list(x):
-    for k in range(0):
+    for k in range(0):  # noqa: B007
         pass
     return len([k for w in range(3) if x[0] > 0]) + x[0]

@@ -13,6 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, Outside
 from tilewise.array.handle import Array, meta
+from tilewise.array.interop.partly import stays_elsewhere
 
 
 class Flat:
@@ -21,25 +22,34 @@ class Flat:
     def __init__(self, x: Array) -> None:
         self.x = x
         self.at = 0
+        self.read: tuple[Any, Any] = None, None  # of an array that is not here: its node, and what it has
 
     def __iter__(self) -> Flat:
         return self
 
     def __next__(self) -> Any:
-        nd = forcing.force(self.x)
+        nd = self._elements()
         if self.at >= nd.size:
             raise StopIteration
         self.at += 1
         return nd.flat[self.at - 1]
+
+    def _elements(self) -> Any:
+        if not stays_elsewhere(self.x):
+            return forcing.force(self.x)
+        node = self.x._cell.node
+        if self.read[0] is not node:
+            self.read = node, forcing.fetch(self.x)
+        return self.read[1]
 
     def __len__(self) -> int:
         return self.x.size
 
     def __getitem__(self, key: Any) -> Any:
         return (
-            rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)])
+            rec.wrap(forcing.fetch(self.x).flat[rec.unwrap(key)])
             if not isinstance(key, int)
-            else forcing.force(self.x).flat[key]
+            else forcing.fetch(self.x).flat[key]
         )
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -59,7 +69,7 @@ class Flat:
         mutate(flat, 0, (self.x, key, value), {})
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return forcing.force(self.x).flatten()
+        return forcing.fetch(self.x).flatten()
 
     def copy(self) -> Array:
         """All elements in one new axis."""

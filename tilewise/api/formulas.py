@@ -18,7 +18,7 @@ from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.indexing import ends_of
-from tilewise.array.session import on_workers
+from tilewise.array.interop.partly import in_blocks
 from tilewise.ir.node import intern
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Put, compress
@@ -123,7 +123,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     plain = given and all(type(k) is Array and k.ndim == 1 and k.dtype.kind in "biuf" for k in given)
     if not plain or axis not in (-1, 0) or not given[0].size or len({k.shape for k in given}) > 1:
         return NotImplemented
-    if not on_workers():
+    if not in_blocks(*given):
         return rec.at_once(np.lexsort, (keys, axis), {})
     return rec.record(ops.lexsort([rec.as_node(k) for k in given]))
 
@@ -133,7 +133,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
     """Positions that sort a vector also part it, whatever kth is."""
     at = np.asarray(rec.unwrap(kth))
     n = a.size if type(a) is Array and a.ndim == 1 else 0
-    if not n or not on_workers() or axis not in (-1, 0) or order is not None:
+    if not n or not in_blocks(a) or axis not in (-1, 0) or order is not None:
         return NotImplemented
     if at.dtype.kind not in "iu" or not at.size or at.min() < -n or at.max() >= n or kind != "introselect":
         return NotImplemented  # NumPy's complaint

@@ -157,7 +157,7 @@ def astype(
         or strict_errors()
     ):
         how: Any = {"order": order, "casting": casting if by_value else "unsafe", "copy": True}
-        nd = (real_part(forcing.force(self), d) if complex_lost else forcing.force(self)).astype(d, **how)
+        nd = (real_part(forcing.fetch(self), d) if complex_lost else forcing.fetch(self)).astype(d, **how)
         return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])
     node = node_of(self)
     return rec.record(cast(node, d) if d != node.dtype else copy_node(node, node.order), fixed=self._fixed)

@@ -17,6 +17,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.interop.partly import parts_here
 from tilewise.backend.ahead import is_large, is_open, open_ahead
 from tilewise.backend.host.draws import fill_uniform
 from tilewise.store import pool
@@ -124,7 +125,7 @@ def _wrapping(method: Any) -> Any:
                 return from_buffer(method(out=out))
             if between and len(args) + len(kwargs) == 3 and _bounds(args) and is_large(size) and is_open():
                 return _uniform(own, args[0], args[1], size)
-        result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
+        result = method(*rec.unwrap(parts_here(args)), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 
     call.__name__ = getattr(method, "__name__", "random")

@@ -239,5 +239,5 @@ def flatten(self: Array, order: str = "C") -> Array:
 def copy_of(x: Array, order: str = "C") -> Array:
     """x.copy()."""
     if policy.small((x,)) or not rec.numeric(x.dtype):
-        return rec.wrap_array(forcing.force(x).copy(order=order), ())  # type: ignore[arg-type]
+        return rec.wrap_array(forcing.fetch(x).copy(order=order), ())  # type: ignore[arg-type]
     return copy(x, order)  # type: ignore[no-any-return]

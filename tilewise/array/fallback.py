@@ -8,13 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tilewise import events
-from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import ND
-from tilewise.array.handle import Array, meta
+from tilewise.array.handle import Array
 from tilewise.array.schedule import policy, sites
 from tilewise.array.session import on_workers
 from tilewise.config import current
@@ -28,42 +24,7 @@ _warned: set[tuple[str, str, int]] = set()
 def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """Gather, NumPy, wrap again; says so once per call site, or refuses, as configured."""
     announce(name or str(getattr(func, "__name__", func)), args, kwargs)
-    few = tuple(map(_part_here, args))
-    if any(a is not b for a, b in zip(few, args, strict=True)):
-        try:
-            return rec.at_once(func, few, kwargs)
-        except ValueError as error:
-            if "read-only" not in str(error):  # else it writes into its argument: that must be the array itself
-                raise
     return rec.at_once(func, args, kwargs)
-
-
-def _part_here(x: Any) -> Any:
-    """A copy of a part of an array that is on workers, to read, so that the rest may stay; other values as they are.
-
-    Only for functions whose results are new arrays.
-    """
-    if type(x) is not Array or x._cell.node is None or not on_workers():
-        return x
-    node = x._cell.node
-    if not node.known or 2 * x.nbytes > node.nbytes:
-        return x
-    part = forcing.fetch(x).view()
-    if x._cell.node is None:  # it is here after all
-        return x
-    if part.flags.forc and not meta(x).flags.forc:
-        part = _with_gaps(part)
-    part.flags.writeable = False
-    return part
-
-
-def _with_gaps(part: ND) -> ND:
-    """A copy in the same order that is not in one piece, as the view that it is of: NumPy's results may lie by that."""
-    axes = sorted(range(part.ndim), key=lambda a: -part.strides[a])
-    *slow, fast = (part.shape[a] for a in axes)
-    copy = np.empty((*slow, fast + 1), part.dtype)[..., :fast].transpose(np.argsort(axes))
-    copy[...] = part
-    return copy
 
 
 def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
@@ -83,7 +44,7 @@ def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
 
 def announce_whole(name: str, size: int) -> None:
     """The same of work that cannot be cut: every worker gets all of an operand of so many bytes."""
-    if size >= LARGE_BYTES:
+    if size >= LARGE_BYTES and on_workers():
         _say(name, f"{name} is done in one place: every worker gets all of its operand", f"{size:,} bytes")
 
 

@@ -37,7 +37,10 @@ def sliced_inputs(
 
 
 def _views(roots: Sequence[Node], asked: Callable[[Node], bool], of_wanted: bool) -> dict[Node, dict[Node, Node]]:
-    """Leaves of which nothing but slices is needed, with these: each as a Cut or an Arrange of one."""
+    """Leaves of which nothing but slices is needed, with these: each as a Cut or an Arrange of one.
+
+    Of a source (`of_wanted`: also if wanted themselves) other views, too: as a Cut of the lines that they lie in.
+    """
     nodes = numbered(roots)
     parts: dict[Node, dict[Node, Node] | None] = {n: {} for n in nodes if asked(n)}
     if not parts:
@@ -46,7 +49,7 @@ def _views(roots: Sequence[Node], asked: Callable[[Node], bool], of_wanted: bool
         for x in roots if n is None else n.inputs if n.value is None else ():
             found = parts.get(x)
             if found is not None:
-                shown = None if n is None else _shown(n)
+                shown = None if n is None else _shown(n) or (_lines(n) if of_wanted else None)
                 if shown is None or n is None or (n in roots and not of_wanted):
                     parts[x] = None
                 else:
@@ -91,7 +94,11 @@ def _box(x: Node, cuts: Sequence[Cut]) -> Part | None:
 
 def _window(leaf: Node, part: Part, n: Node, shown: Node) -> Node:
     """A view of a source as a view of a part of it."""
-    cut, strides = _cut(shown), strides_of(part.shape, n.dtype.itemsize, part.order)
+    cut, strides = _cut(shown), strides_of(part.shape, leaf.dtype.itemsize, part.order)
+    if type(n.op) is Window and _shown(n) is None:
+        slow = _slowest(n.inputs[0])
+        skipped = cut.starts[slow] - (cut.starts[slow] - part.starts[slow]) // part.steps[slow]
+        return view(leaf, n.op.offset - skipped * strides[slow], n.dims, n.op.strides, n.dtype)
     own = [step // by * s for step, by, s in zip(cut.steps, part.steps, strides, strict=True)]
     axes = shown.op.axes if isinstance(shown.op, Arrange) else tuple(range(leaf.ndim))
     starts = zip(cut.starts, part.starts, part.steps, strides, strict=True)
@@ -130,6 +137,27 @@ def _shown(n: Node) -> Node | None:
     shown = unfold(n) if type(n.op) is Window else n
     cut = shown.inputs[0] if type(shown.op) is Arrange else shown
     return shown if type(cut.op) is Cut and cut.inputs[0] is n.inputs[0] else None
+
+
+def _lines(n: Node) -> Node | None:
+    """A slice that has all that a view shows of its base: whole lines of the axis that is slowest in memory."""
+    base = n.inputs[0]
+    if type(n.op) is not Window or not n.size or not base.ndim or not base.dtype.itemsize:
+        return None
+    slow = _slowest(base)
+    step = strides_of(base.dims, base.dtype.itemsize, base.order)[slow]
+    ways = [(d - 1) * s for d, s in zip(n.op.shape, n.op.strides, strict=True)]
+    low = n.op.offset + sum(min(w, 0) for w in ways)
+    high = n.op.offset + sum(max(w, 0) for w in ways) + n.dtype.itemsize
+    starts, lengths = [0] * base.ndim, list(base.dims)
+    starts[slow] = low // step
+    lengths[slow] = -(-high // step) - low // step
+    cut = Cut(tuple(starts), (1,) * base.ndim, tuple(lengths))
+    return intern(cut, (base,), cut.lengths, base.dtype, base.order)
+
+
+def _slowest(x: Node) -> int:
+    return 0 if x.order is None else x.order[0]
 
 
 def _cut(shown: Node) -> Cut:

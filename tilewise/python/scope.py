@@ -25,8 +25,8 @@ class Scope:
     returns: Callable[[Value, int], None] | None = None
     depth: int = 0
     name: str = ""  # of a function that is called
-    free: frozenset[str] = frozenset()  # its names without a value that a comprehension reads, which is a function then
     inside_of: tuple[str, str] | None = None  # whose place this has: a function of ours, for the user a part of theirs
+    free: frozenset[str] = frozenset()  # its names without a value that a comprehension reads, which is a function then
 
     @property
     def place(self) -> tuple[str, str]:

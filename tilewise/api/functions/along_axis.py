@@ -15,7 +15,7 @@ from tilewise.api.dispatch import implements, public
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import on_workers
+from tilewise.array.interop.partly import in_blocks
 from tilewise.later import later
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
@@ -47,7 +47,7 @@ class EachLine:
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """A function of every line."""
-    if not on_workers():
+    if not in_blocks(arr):
         return rec.at_once(np.apply_along_axis, (func1d, axis, arr, *args), kwargs)
     if type(arr) is not Array or arr.ndim < 2 or not arr.size or args or kwargs:
         return NotImplemented

@@ -18,7 +18,7 @@ from tilewise.api.dispatch import QUICK, Recorder, implements
 from tilewise.array import record as rec
 from tilewise.array.fallback import announce_whole
 from tilewise.array.handle import Array
-from tilewise.array.session import on_workers
+from tilewise.array.interop.partly import in_blocks
 from tilewise.ir.node import Node
 from tilewise.ops.join import concat
 from tilewise.ops.linalg import cholesky as blocked
@@ -35,7 +35,7 @@ def recorded_on_meshes(func: Any) -> Callable[[Recorder], Recorder]:
     def register(recorder: Recorder) -> Recorder:
         @functools.wraps(recorder)
         def either(*args: Any, **kwargs: Any) -> Any:
-            if not on_workers():
+            if not in_blocks(*args):
                 return rec.at_once(func, args, kwargs)
             return recorder(*args, **kwargs)
 

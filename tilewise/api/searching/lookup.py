@@ -9,6 +9,7 @@ import numpy as np
 from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
+from tilewise.array.interop.partly import in_blocks
 from tilewise.array.lengths.expected import different
 from tilewise.array.session import on_workers
 from tilewise.ir.node import Node
@@ -87,7 +88,7 @@ def isin(
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     """A vector and a short filter: sums of shifted copies."""
-    if not on_workers():
+    if not in_blocks(a):
         return rec.at_once(np.convolve, (a, v, mode), {})
     if type(a) is not Array or type(v) is Array or mode not in ("full", "same", "valid"):
         return NotImplemented

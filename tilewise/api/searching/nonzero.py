@@ -14,7 +14,7 @@ import numpy as np
 from tilewise.api.dispatch import implements
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import on_workers
+from tilewise.array.interop.partly import in_blocks
 from tilewise.ir.node import Node
 from tilewise.ops.const import const
 from tilewise.ops.create import arange
@@ -43,7 +43,7 @@ def _unravelled(a: Array, columns: bool) -> Any:
 @implements(np.nonzero)
 def nonzero(a: Any) -> Any:
     """The indices of elements that are not zero, axis by axis."""
-    if not on_workers():
+    if not in_blocks(a):
         return rec.at_once(np.nonzero, (a,), {})
     if type(a) is not Array or not a.ndim or not a.size:
         return NotImplemented
@@ -56,7 +56,7 @@ def nonzero(a: Any) -> Any:
 @implements(np.flatnonzero)
 def flatnonzero(a: Any) -> Any:
     """Positions in the array as one line."""
-    if not on_workers():
+    if not in_blocks(a):
         return rec.at_once(np.flatnonzero, (a,), {})
     return rec.record(_positions(a)) if type(a) is Array and a.size else NotImplemented
 
@@ -64,7 +64,7 @@ def flatnonzero(a: Any) -> Any:
 @implements(np.argwhere)
 def argwhere(a: Any) -> Any:
     """The same, element by element."""
-    if not on_workers():
+    if not in_blocks(a):
         return rec.at_once(np.argwhere, (a,), {})
     if type(a) is not Array or not a.ndim or not a.size:
         return NotImplemented

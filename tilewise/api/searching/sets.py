@@ -16,8 +16,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from tilewise.api.dispatch import PUBLIC, QUICK, RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
+from tilewise.array.interop.partly import in_blocks
 from tilewise.array.lengths.expected import different
-from tilewise.array.session import on_workers
 from tilewise.ops.index import compress
 from tilewise.ops.order.distinct import KEPT, Distinct, distinct, row, values
 
@@ -32,7 +32,7 @@ def unique(
 ) -> Any:  # fmt: skip
     """The different elements, in order."""
     flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
-    if not on_workers():
+    if not in_blocks(ar):
         return rec.at_once(np.unique, (ar,), {**flags, "axis": axis, "equal_nan": equal_nan, "sorted": sorted})
     if type(ar) is not Array or not ar.size:
         return NotImplemented
@@ -85,7 +85,7 @@ def _where_workers_are(func: Any) -> None:
     @implements(func)
     @functools.wraps(func, updated=())
     def set_function(*args: Any, **kwargs: Any) -> Any:
-        return composed(*args, **kwargs) if on_workers() else rec.at_once(func, args, kwargs)
+        return composed(*args, **kwargs) if in_blocks(*args) else rec.at_once(func, args, kwargs)
 
 
 for _f in (

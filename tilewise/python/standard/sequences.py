@@ -101,4 +101,6 @@ def _free(lo: Statements, tree: Sequence[Any], generators: Sequence[ast.comprehe
         return frozenset()
     first = {id(n) for n in ast.walk(generators[0].iter)}
     read = {n.id for t in tree for n in ast.walk(t) if isinstance(n, ast.Name) and id(n) not in first}
-    return frozenset(n for n in read if n in lo.scope.locals and lo.env.get(lo.scope.prefix + n, (UNBOUND,)) == (UNBOUND,))
+    return frozenset(
+        n for n in read if n in lo.scope.locals and lo.env.get(lo.scope.prefix + n, (UNBOUND,)) == (UNBOUND,)
+    )
