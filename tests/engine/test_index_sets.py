@@ -176,6 +176,9 @@ TALL: dict[str, Program] = {
     "svdvals": lambda np, x: np.linalg.svdvals(x),
     "singular values": lambda np, x: np.linalg.svd(x, compute_uv=False) * 2,
     "pinv": lambda np, x: np.linalg.pinv(x) @ x[:, :1],
+    "condition": lambda np, x: np.linalg.cond(x + 0.5) * np.ones(2),
+    "rank": lambda np, x: np.linalg.matrix_rank(x) + np.zeros(2),
+    "rank by a bound": lambda np, x: np.linalg.matrix_rank(x[:, [0, 0, 1]], rtol=1e-3) + np.zeros(2),
     "lstsq": lambda np, x: np.concatenate([np.linalg.lstsq(x[:, 1:], x[:, 0])[k].reshape(-1) for k in (0, 1, 3)]),
     "lstsq of several": lambda np, x: np.linalg.lstsq(x[:, 2:], x[:, :2], rcond=1e-8)[0] * 2,
     "lstsq without full rank": lambda np, x: np.linalg.lstsq(x[:, [0, 0]] * 1.0, x[:, 1])[0],
@@ -346,6 +349,8 @@ def test_factors_of_tall_matrices_move_small_ones_only() -> None:
     assert moved(lambda np, x: np.linalg.svd(x, full_matrices=False)[0], (4000, 5)) == 2 * 3 * 5 * 5 * 8
     assert moved(lambda np, x: np.linalg.pinv(x), (4000, 5)) == 2 * 3 * 5 * 5 * 8
     assert moved(lambda np, x: np.linalg.lstsq(x[:, 1:], x[:, 0])[0], (4000, 5)) == 3 * 5 * 5 * 8
+    assert moved(lambda np, x: np.linalg.cond(x), (4000, 5)) == 3 * 5 * 5 * 8
+    assert moved(lambda np, x: np.linalg.matrix_rank(x), (4000, 5)) == 3 * 5 * 5 * 8
 
 
 def test_a_few_of_many_are_not_sorted() -> None:

@@ -169,6 +169,7 @@ ALL: dict[str, Callable[[Any, Any, Any], Any]] = {
     "convolve": lambda np, x, v: np.convolve(v, [1.0, 2.0, 1.0]),
     "triangular factor": lambda np, x, v: abs(np.linalg.qr(v.reshape(-1, 10) % 37)[1]),
     "singular values": lambda np, x, v: np.linalg.svd(v.reshape(-1, 10) % 37, compute_uv=False),
+    "condition": lambda np, x, v: np.linalg.cond(v.reshape(-1, 10) % 37),
     "apply_along_axis": lambda np, x, v: np.apply_along_axis(lambda row: row.max() - row[0], 1, x),
 }
 
@@ -188,11 +189,9 @@ def test_what_numpy_does_at_once_is_done_in_turns(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "function", [lambda x: tw.linalg.cond(x), lambda x: tw.linalg.inv(x[:80]), lambda x: tw.unique(x, axis=1)]
-)
+@pytest.mark.parametrize("function", [lambda x: tw.linalg.inv(x[:80]), lambda x: tw.unique(x, axis=1)])
 def test_what_needs_all_at_once_is_refused_before_it_is_read(function: Any) -> None:
-    x, source = opened((600, 1100) if function is None else SHAPE)
+    x, source = opened()
     with tw.session(memory=30_000), pytest.raises(MemoryBudgetError, match="allows 30,000"):
         tw.evaluate(function(x))
     assert not source.boxes

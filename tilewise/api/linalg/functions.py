@@ -214,6 +214,32 @@ def _tall_svd(x: Node, vectors: bool) -> Any:
     return type(one)(made[n + 1 :], s.real if one[1].dtype.kind != "c" else s, made[:n])
 
 
+def _triangle(x: Node) -> Any:
+    """R of a tall matrix, here: it has the matrix's singular values."""
+    return np.asarray(rec.record(tall.qr(x, True, sample("qr", (x.dtype,)).R.dtype)))
+
+
+@recorded_on_meshes(np.linalg.cond)
+def _cond(x: Any, p: Any = None) -> Any:
+    """How much larger the largest singular value of a tall matrix is than the smallest."""
+    a = _matrices(x)
+    if not _tall(a) or not (p is None or (isinstance(p, int) and abs(p) == 2)):
+        return NotImplemented
+    return rec.wrap(np.linalg.cond(_triangle(a), p))
+
+
+@recorded_on_meshes(np.linalg.matrix_rank)
+def _matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Any:
+    """How many singular values of a tall matrix are not about zero."""
+    a = _matrices(A)
+    if not _tall(a) or hermitian or (tol is not None and rtol is not None):
+        return NotImplemented
+    r = _triangle(a)
+    if tol is None and rtol is None:
+        rtol = max(a.shape) * np.finfo(r.dtype).eps
+    return rec.wrap(np.linalg.matrix_rank(r, tol, rtol=rtol))
+
+
 @recorded_on_meshes(np.linalg.lstsq)
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """Least squares of a tall matrix: by the R of the matrix beside the right-hand sides, which is small."""
