@@ -195,3 +195,38 @@ def test_what_needs_all_at_once_is_refused_before_it_is_read(function: Any) -> N
     with tw.session(memory=30_000), pytest.raises(MemoryBudgetError, match="allows 30,000"):
         tw.evaluate(function(x))
     assert not source.boxes
+
+
+def test_text_by_numpys_functions_and_at_the_edges() -> None:
+    want = elements((4000, 15), "f8")
+    with tw.session(memory=MEMORY):
+        x = from_source(Grown((4000, 15), (10, 15), name=next(NAMES)))
+        assert tw.array2string(x, threshold=50, edgeitems=2) == np.array2string(want, threshold=50, edgeitems=2)
+        assert np.array_str(x, precision=1) == np.array_str(want, precision=1)
+        assert np.array_repr(x) == np.array_repr(want)
+        with np.printoptions(threshold=3, edgeitems=0):
+            assert str(x) == str(want)
+
+
+def test_records_keep_their_fields(tmp_path: Any) -> None:
+    want = np.array([(i, i * 0.5) for i in range(3000)], dtype=[("a", "i4"), ("b", "f8")])
+    np.save(tmp_path / "records.npy", want)
+    x = tw.open(str(tmp_path / "records.npy"))
+    assert str(x) == str(want) and x.dtype == want.dtype
+    np.testing.assert_array_equal(np.asarray(x["b"][5:9]), want["b"][5:9])
+    np.testing.assert_array_equal(np.asarray(tw.argsort(x[:20])), np.argsort(want[:20]))
+
+
+def test_arguments_exceed_memory_together_and_dtypes_are_named(tmp_path: Any) -> None:
+    keys = [from_source(Grown((20_000,), (500,), name=next(NAMES))) for _ in range(2)]
+    keys[1] = keys[1] % 7
+    want = elements((20_000,), "f8")
+    with tw.session(memory=250_000):
+        np.testing.assert_array_equal(np.asarray(tw.lexsort(keys)), np.lexsort([want, want % 7]))
+    with tw.session(memory=120_000):
+        np.testing.assert_array_equal(np.asarray(tw.argsort(keys[0])), np.argsort(want, kind="stable"))
+    np.save(tmp_path / "big.npy", np.arange(50_000.0).astype(">f8"))
+    with tw.session(memory=100_000):
+        x = tw.open(str(tmp_path / "big.npy"))
+        with pytest.raises(MemoryBudgetError, match="sum of >f8 needs its"):
+            x.sum()

@@ -23,6 +23,7 @@ from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.interop.array_like import REFUSED, given
+from tilewise.array.interop.partly import printed
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.sites import composing, spot
@@ -47,11 +48,9 @@ JOINS: set[Any] = {np.concatenate, np.stack}  # take an output or a dtype: NumPy
 PRODUCTS: set[Any] = {np.dot, np.matmul}  # of a matrix and a vector: at once (record.slight)
 # NumPy functions that ask for the values in any case: nothing to warn about.
 QUIET: set[Any] = {
-    getattr(np, n)
-    for n in (
-        "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory"
-    ).split()
+    getattr(np, n) for n in ("save savez savez_compressed savetxt shares_memory may_share_memory").split()
 }
+TEXTS: set[Any] = {np.array_repr, np.array_str, np.array2string}
 DIRECT: dict[Any, Callable[..., Any]] = {}  # functions that are called often: ways past `call`, or MISSED
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
 
@@ -248,6 +247,9 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         touched += rec.look(kwargs.values(), more, arrays, foreign)
         if touched < policy.eager_limit():
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
+    if func in TEXTS and args and type(args[0]) is Array:
+        how = {k: kwargs.get(k) for k in ("threshold", "edgeitems")}
+        return func(printed(args[0], **how), *args[1:], **kwargs)
     if func in QUIET or (strict_errors() and func not in VIEWS) or any(map(rec.peculiar, foreign)):
         return rec.at_once(func, args, kwargs)
     if policy.flush_loop(arrays, rolls=func is np.roll):

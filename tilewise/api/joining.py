@@ -19,6 +19,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc, strict_errors
 from tilewise.array.assign import assign
 from tilewise.array.handle import Array, meta, node_of
+from tilewise.array.interop.partly import exceed
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.loop_flush import PROMOTED, SEEN
 from tilewise.array.schedule.sites import spot
@@ -355,6 +356,8 @@ def _sorted(by: Callable[[Node, int, Any], Node], a: Any, axis: Any, kind: Any, 
         return NotImplemented  # NumPy's complaint
     if axis is None:
         a, axis = a.reshape(-1), 0
+    if by is sorts.argsort and kind is None and exceed([a]):
+        stable = True  # one of the orders that equal elements may have, and blocks can find it
     node = node_for(a)
     return rec.record(by(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
 

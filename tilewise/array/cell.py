@@ -188,7 +188,8 @@ class _Nowhere:
 def meta_array(node: Node) -> ND:
     """An array with the node's type, and nothing behind it."""
     strides = strides_of(node.shape, node.dtype.itemsize, node.order)
-    return np.asarray(_Nowhere(node.shape, node.dtype, strides))
+    made = np.asarray(_Nowhere(node.shape, node.dtype, strides))
+    return made if node.dtype.names is None else made.view(node.dtype)  # the interface has no names of fields
 
 
 def private_copy(nd: ND) -> ND:

@@ -62,18 +62,19 @@ def is_small_part(x: Array) -> bool:
 
 
 def in_blocks(*args: Any) -> bool:
-    """Whether blocks do what NumPy could do at once: on workers, or in turns as some argument exceeds memory=."""
-    return on_workers() or (_limit() is not None and any(type(x) is Array and _exceeds(x) for x in args))
+    """Whether blocks do what NumPy could do at once: on workers, or in turns as arguments exceed memory=."""
+    return on_workers() or (_limit() is not None and exceed([x for x in args if type(x) is Array]))
 
 
 def stays_elsewhere(x: Array) -> bool:
     """Whether an array is not brought here whole when it is gone through."""
-    return _exceeds(x) or is_small_part(x)
+    return exceed([x]) or is_small_part(x)
 
 
-def _exceeds(x: Array) -> bool:
-    node, limit = x._cell.node, _limit()
-    return limit is not None and node is not None and node.known and x.nbytes > limit
+def exceed(arrays: Sequence[Array]) -> bool:
+    """Whether arrays that are elsewhere are together larger than memory= allows."""
+    limit = _limit()
+    return limit is not None and sum(x.nbytes for x in arrays if (n := x._cell.node) is not None and n.known) > limit
 
 
 def _stays(node: Node) -> bool:
@@ -104,9 +105,10 @@ def refuse_larger(name: str, arrays: Sequence[Array]) -> None:
         return
     nodes = {id(n): n for x in arrays if (n := x._cell.node) is not None and n.known}
     if (size := sum(n.nbytes for n in nodes.values())) > limit:
+        odd = next((f" of {x.dtype}" for x in arrays if x.dtype.kind in "OSUTMmV" or not x.dtype.isnative), "")
         raise MemoryBudgetError(
             message(
-                f"{name} needs its arguments whole, and memory= allows {limit:,} bytes",
+                f"{name}{odd} needs its arguments whole, and memory= allows {limit:,} bytes",
                 got=f"{size:,} bytes",
                 where="{}:{}".format(*sites.outside(sys._getframe(1))),
                 cure=f"Set memory={2 * size} or more, or give it parts",
@@ -114,15 +116,16 @@ def refuse_larger(name: str, arrays: Sequence[Array]) -> None:
         )
 
 
-def printed(x: Array) -> ND:
+def printed(x: Array, threshold: int | None = None, edgeitems: int | None = None) -> ND:
     """An array's elements, to print; of a large one elsewhere those that NumPy's summary shows, and zeros."""
-    if x._cell.node is None or x._fixed or x.size <= np.get_printoptions()["threshold"]:
+    options: Any = np.get_printoptions()
+    if x._cell.node is None or x._fixed or x.size <= (options["threshold"] if threshold is None else threshold):
         return forcing.fetch(x)
     if x._nd is None:
         forcing.evaluate([x._cell])
-    node, edge = x._cell.node, np.get_printoptions()["edgeitems"]
-    if node is None or not isinstance(node.value, Source) or x.dtype.hasobject:
-        return forcing.fetch(x)
+    node, edge = x._cell.node, options["edgeitems"] if edgeitems is None else edgeitems
+    if node is None or not isinstance(node.value, Source) or x.dtype.hasobject or edge < 1:
+        return forcing.fetch(x)  # without edges, NumPy's widths are those of all elements
     ends = [(slice(0, edge), slice(n - edge, n)) if n > 2 * edge else (slice(0, n),) for n in x.shape]
     if prod(map(len, ends)) > CORNERS:
         return forcing.fetch(x)
