@@ -196,6 +196,8 @@ class Builder:
     rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
     host: list[Host] = field(default_factory=list)  # what HostCalls call
+    hang: dict[int, tuple[str, int, bool]] = field(default_factory=dict)  # of these: see memory_order.py
+    likes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # new arrays: those whose order NumPy gives them
     objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
     removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
     iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over

@@ -25,13 +25,21 @@ from tilewise.kernel.program.ir import (
     results_of,
 )
 from tilewise.kernel.program.walk import BLOCKS, expressions, statements
+from tilewise.python import memory_order
 from tilewise.python.build import ONE, ZERO, Builder
 
 
 def finished(
-    name: str, b: Builder, body: Block, params: list[Param], results: list[tuple[str, ...]], apart: bool
+    name: str,
+    b: Builder,
+    body: Block,
+    params: list[Param],
+    results: list[tuple[str, ...]],
+    apart: bool,
+    *,
+    main: bool = True,
 ) -> Program:
-    """The program."""
+    """The program. `main`: no other program calls it."""
     read = {e.name for s in statements(body) for e in expressions(s) if isinstance(e, Var)}
     body = _without_idle(body, read)
     every = list(statements(body))
@@ -40,6 +48,7 @@ def finished(
     used |= {n for s in every if isinstance(s, HostCall | Invoke) for n in results_of(s)}
     names = {n: t for n, t in b.names.items() if n in used}
     arrays = _arrays(b, every, params)
+    memory_order.check(b, every, params, main=main)
     stored = {r for s in every if isinstance(s, Store) for r in arrays[s.array].roots}
     stored |= {r for s in every if isinstance(s, HostCall) for a in s.writes for r in arrays[a].roots}
     params = [replace(p, written=p.array is not None and p.name in stored) for p in params]

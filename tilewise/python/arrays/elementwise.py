@@ -155,9 +155,11 @@ def loops(
     nest(0)
 
 
-def allocated(lo: Statements, t: Arr, shape: Sequence[Expr], zero: bool, line: int) -> Array:
+def allocated(lo: Statements, t: Arr, shape: Sequence[Expr], zero: bool, line: int, like: Sequence[str] = ()) -> Array:
+    """A new array in C order; NumPy's would have the order of those that it is `like`."""
     name = f"$a{line}.{lo.b.fresh('')[1:]}"
     lo.b.arrays[name] = (t.dtype, t.rank)
+    lo.b.likes[name] = tuple(like)
     lo.b.root(name, frozenset([f"{lo.scope.prefix}{line}"]))
     fault = lo.b.fault("ValueError", "negative dimensions are not allowed", line)
     huge = lo.b.fault("ValueError", "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum "
@@ -172,7 +174,7 @@ def materialised(lo: Statements, v: Lazy | Array, line: int) -> Array:
     if isinstance(v, Array):
         return v
     shape = [lo.b.held(e) for e in v.shape]
-    made = allocated(lo, v.t, shape, False, line)
+    made = allocated(lo, v.t, shape, False, line, v.reads)
     either(lo, v.equal, lambda exact: fill(lo, made, v, exact, line))
     return made
 

@@ -176,7 +176,8 @@ def _created_like(value: int | None) -> Any:
         dtype = dtype_named(g.take(1, "dtype"), g.line, like.t.dtype)
         g.done(2)
         t = Arr(dtype, like.t.rank, _kind(kind, like))
-        made = elementwise.allocated(lo, t, elementwise.shape_of(like), value == 0, g.line)
+        shape, reads = elementwise.shape_of(like), elementwise.lazy(like).reads
+        made = elementwise.allocated(lo, t, shape, value == 0, g.line, reads)
         if value:
             assign.assign(lo, made, Scalar(Num(False, dtype), number(dtype, value)), g.line)
         return made
@@ -201,7 +202,9 @@ def _full(lo: Statements, kind: str, g: Given) -> Value:
     return made
 
 
-def copied(lo: Statements, found: Value, kind: str, line: int, dtype: str | None = None) -> Array:
+def copied(
+    lo: Statements, found: Value, kind: str, line: int, dtype: str | None = None, *, in_c_order: bool = False
+) -> Array:
     """A new array with the same elements."""
     if isinstance(found, Tuple):
         made = attributes.from_tuple(lo, found, dtype, line)
@@ -210,7 +213,7 @@ def copied(lo: Statements, found: Value, kind: str, line: int, dtype: str | None
         raise Refused("an array of this", line)
     v = elementwise.lazy(found)
     t = Arr(dtype or v.t.dtype, v.t.rank, _kind(kind, found))
-    made = elementwise.allocated(lo, t, v.shape, False, line)
+    made = elementwise.allocated(lo, t, v.shape, False, line, () if in_c_order else v.reads)
     assign.assign(lo, made, v, line)
     return made
 
@@ -388,7 +391,7 @@ def _norm(lo: Statements, kind: str, g: Given) -> Value:
 _FUNCTIONS: dict[str, Any] = {
     "zeros": _created(0), "ones": _created(1), "empty": _created(None), "ndarray": _created(None), "full": _full,
     "zeros_like": _created_like(0), "ones_like": _created_like(1), "empty_like": _created_like(None),
-    "copy": _copy, "array": _array, "asarray": _asarray, "ascontiguousarray": _asarray, "arange": _arange,
+    "copy": _copy, "array": _array, "asarray": _asarray, "arange": _arange,
     "linspace": _linspace, "eye": _eye, "identity": _eye,
     **{name: reductions.reduction(name) for name in ("sum", "prod", "mean", "any", "all", "min", "max")},
     "amin": reductions.reduction("min"), "amax": reductions.reduction("max"), "argmin": reductions.arg(True),
@@ -425,6 +428,8 @@ def _method(
     lo: Statements, base: Array | Lazy, name: str, args: list[Value], options: dict[str, Value], line: int
 ) -> Value:
     kind = base.t.kind
+    if name == "copy" and not args and not options:
+        return copied(lo, base, kind, line, in_c_order=True)
     if name in _METHODS:
         if name == "transpose" and len(args) > 1:
             args = [Tuple(tuple(args))]

@@ -30,7 +30,7 @@ def by_mask(lo: Statements, base: Array, mask: Array | Lazy, line: int) -> Array
     rank = mask.t.rank
     rest = elementwise.shape_of(base)[rank:]
     made = elementwise.allocated(
-        lo, Arr(base.t.dtype, 1 + len(rest), base.t.kind), [count, *rest], zero=False, line=line
+        lo, Arr(base.t.dtype, 1 + len(rest), base.t.kind), [count, *rest], zero=False, line=line, like=(base.name,)
     )
     at_out = _position(lo)
 

@@ -93,7 +93,7 @@ def _to_array(lo: Statements, v: Lazy, rule: Rule, axes: tuple[int, ...], keep: 
     """Rows that are left whole are added up one after the other; others by themselves."""
     kept = [k for k in range(v.t.rank) if k not in axes]
     shape = [ONE if k in axes else v.shape[k] for k in range(v.t.rank) if keep or k not in axes]
-    made = elementwise.allocated(lo, Arr(rule.dtype, len(shape), v.t.kind), shape, False, line)
+    made = elementwise.allocated(lo, Arr(rule.dtype, len(shape), v.t.kind), shape, False, line, v.reads)
     faults = (-1,) * len(shape)
 
     def place(at: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -237,7 +237,7 @@ def _lower(
             lo.functions.inside.pop()
         writes = known.writes or bool(order.written(inner, b.block))
         if (inner.results, writes) == (known.results, known.writes):
-            known.program = finished(name, b, tuple(b.block), params, inner.result_dtypes, False)
+            known.program = finished(name, b, tuple(b.block), params, inner.result_dtypes, False, main=False)
             known.open = False
             return
         known.results, known.writes = list(inner.results), writes

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.kernel.program import raised
 from tilewise.kernel.program.ir import HOST, Const, Expr, HostCall, Var
+from tilewise.python import memory_order
 from tilewise.python.build import Array, Lazy, Opaque, Scalar, Slice, Static, Tuple, Value
 from tilewise.python.host.state import LOCAL, Surprise, frame
 from tilewise.python.refuse import Refused
@@ -74,6 +75,11 @@ def called(
             roots = frozenset([f"{lo.scope.prefix}{line}"])
             lo.b.root(n, roots.union(*(lo.b.roots[v] for v in inputs)) if shown else roots)
     fault = lo.b.fault(HOST, name, line)
+    lo.b.hang[len(lo.b.host)] = (
+        memory_order.hangs_on(name, args, options),
+        line,
+        memory_order.in_c_order(result, args, options),
+    )
     lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect, lengths))
     lo.b.host.append(run)
     return found

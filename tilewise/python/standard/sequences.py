@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -76,8 +77,9 @@ def written_out(
 ) -> Iterator[str]:
     """Lower statements in the place of an expression, whose generators have names of their own; where `target` is."""
     names = {n.id for gen in generators for n in ast.walk(gen.target) if isinstance(n, ast.Name)}
-    if any(lo.is_local(n) for n in names):
-        raise Refused("a generator whose name is one of the function's", node.lineno, "Give it a name of its own")
+    if taken := {n for n in names if lo.is_local(n)}:
+        own = {n: f"{n}@{node.lineno}.{node.col_offset}" for n in taken}
+        tree, names = _with_names(tree, generators[0].iter, own, node), names - taken | set(own.values())
     for t in tree:
         ast.fix_missing_locations(ast.copy_location(t, node))
     kept, free = lo.scope.locals, lo.scope.free
@@ -93,6 +95,18 @@ def written_out(
         yield full
     finally:
         lo.scope.locals, lo.scope.free = kept, free
+
+
+def _with_names(tree: Sequence[Any], first: ast.expr, own: dict[str, str], node: Any) -> list[Any]:
+    """Statements in which the names of generators are others than the function's: all but what is gone over first."""
+    made = copy.deepcopy(list(tree), {id(first): first})
+    outside = {id(n) for n in ast.walk(first)}
+    for n in (n for t in made for n in ast.walk(t)):
+        if isinstance(n, ast.arg) and n.arg in own:
+            raise Refused("a generator whose name is one of the function's", node.lineno, "Give it a name of its own")
+        if isinstance(n, ast.Name) and id(n) not in outside:
+            n.id = own.get(n.id, n.id)
+    return made
 
 
 def _free(lo: Statements, tree: Sequence[Any], generators: Sequence[ast.comprehension]) -> frozenset[str]:
