@@ -149,3 +149,25 @@ def unbound_in_a_list(x):
     for k in range(0):  # noqa: B007
         pass
     return len([k for w in range(3) if x[0] > 0]) + x[0]
+
+
+def machine_limits(x):
+    eps, most = np.finfo(x.dtype).eps, np.iinfo(np.int64).max
+    y, turns = x[0], 0
+    while abs(y) > np.finfo(float).tiny and turns < 9:
+        y *= eps
+        turns += 1
+        most = min(most, turns)
+    return eps, y, turns, most, np.iinfo("uint8").max
+
+
+def hash_of_64_bits(x):
+    h = np.uint64(14695981039346656037)
+    for i in range(len(x)):
+        h = (h ^ np.uint64(i)) * np.uint64(1099511628211)
+    return h
+
+
+def roots_by_power(x):
+    for i in range(len(x)):
+        x[i] = x[i] ** 0.5

@@ -113,3 +113,20 @@ def test_a_choice_of_two_names_that_have_no_value(agree: Any) -> None:
 )
 def test_names_without_a_value_are_local_or_free_as_in_python(agree: Any, name: str) -> None:
     assert agree(getattr(f, f"unbound_in_{name}"), np.ones(2))[0] in ("UnboundLocalError", "NameError")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_limits_of_dtypes_are_known(agree: Any, dtype: str) -> None:
+    assert agree(f.machine_limits, np.ones(3, dtype))[0] == "returned"
+    with np.errstate(over="ignore"):
+        assert agree(f.hash_of_64_bits, np.ones(9))[0] == "returned"
+
+
+def test_a_power_of_one_half_is_the_root() -> None:
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 5e-324]
+    x = np.concatenate([np.random.default_rng(0).random(500) * 9, ends])
+    with np.errstate(invalid="ignore"):
+        y, want = x.copy(), np.sqrt(np.where(x == -np.inf, np.inf, np.where(x == 0, 0.0, x)))
+        tw.jit(f.roots_by_power, strict=True)(y)
+    np.testing.assert_array_equal(y, want)
+    assert not np.signbit(y[-6])

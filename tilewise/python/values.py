@@ -28,7 +28,7 @@ from tilewise.python.build import (
     negate,
 )
 from tilewise.python.refuse import Refused
-from tilewise.python.types import PY_BOOL, Obj, Unbound
+from tilewise.python.types import MOST, PY_BOOL, Obj, Unbound
 
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
@@ -83,6 +83,10 @@ def scalar(lo: Statements, found: Value, line: int) -> Scalar:
         return subscripts.get_item(lo, found, (), line)  # type: ignore[return-value]
     if isinstance(found, Array | Lazy):
         raise Refused("an array as a number or condition", line)
+    if isinstance(found, Static) and type(found.value) is int:
+        return arithmetic.constant(found.value, line)  # which says what is wrong with it
+    if isinstance(found, Tuple) and found.listed:
+        raise Refused("a list, perhaps of lists, as a number or condition", line, "Use an array with more axes")
     raise Refused(f"{type_text(found)} as a number or condition", line)
 
 
@@ -183,6 +187,9 @@ def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
         return lists.repeated(lo, x, y, line)
     if op in ("==", "!=") and isinstance(x, Static) and isinstance(y, Static):
         return arithmetic.constant((x.value == y.value) == (op == "=="))
+    for v in (x, y):
+        if isinstance(v, Static) and type(v.value) is int:
+            scalar(lo, v, line)  # says what is wrong with it
     raise Refused(f"{op} of {type_text(x)} and {type_text(y)}", line)
 
 
@@ -193,7 +200,8 @@ def type_text(v: Value) -> str:
 
 
 def _constant(lo: Statements, node: ast.Constant) -> Value:
-    if type(node.value) in (bool, int, float, complex):
+    small = type(node.value) is int and node.value <= MOST  # larger ones are no numbers until np.uint64 takes them
+    if small or type(node.value) in (bool, float, complex):
         return arithmetic.constant(node.value, node.lineno)
     return Static(node.value)
 
@@ -232,6 +240,8 @@ def outer(lo: Statements, name: str, line: int) -> Value:
 
 def given(lo: Statements, found: Any, name: str, line: int) -> Value:
     """A value from outside."""
+    if type(found) is int and found > MOST:
+        return Static(found)
     if type(found) in (bool, int, float, complex) or (isinstance(found, np.generic) and not isinstance(found, np.void)):
         return arithmetic.constant(found, line)
     if type(found) is tuple:
@@ -303,6 +313,8 @@ def _attribute(lo: Statements, node: ast.Attribute) -> Value:
             except AttributeError:
                 raise Refused(f"{node.attr}, which the module has not", node.lineno) from None
             return calls.member(lo, base.value, node.attr, found, node.lineno)
+        if isinstance(base.value, np.finfo | np.iinfo) and hasattr(base.value, node.attr):
+            return given(lo, getattr(base.value, node.attr), node.attr, node.lineno)
         if isinstance(base.value, calls.Library) and node.attr in ("outer", "reduce"):
             return Static(calls.Library(base.value.kind, f"{base.value.name}.{node.attr}"))
         raise Refused(f"the attribute {node.attr} of an object", node.lineno, "Give its value as an argument")

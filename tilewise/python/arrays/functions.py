@@ -5,6 +5,7 @@ Results are of the kind that the namespace gives: `numpy.zeros` makes an ndarray
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -75,6 +76,11 @@ def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: d
 
 def _of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
     plain = _DTYPE_NAMES.get(name, name)
+    given = args[0].value if len(args) == 1 and isinstance(args[0], Static) else None
+    if plain == "uint64" and type(given) is int and given < 1 << 64:
+        return arithmetic.constant(np.uint64(given), line)
+    if plain in ("finfo", "iinfo") and len(args) == 1 and not options:
+        return Static(_limits(plain, dtype_named(args[0], line)))
     if plain in arithmetic.NATIVE_DTYPES and not options and len(args) <= 1:
         return _converted(lo, plain, args, line)
     how = _FUNCTIONS.get(name)
@@ -133,6 +139,15 @@ class Given:
     def done(self, most: int) -> None:
         if self.options or len(self.args) > most:
             raise Refused(f"{self.name} with {', '.join(self.options) or 'so many arguments'}", self.line)
+
+
+@functools.cache
+def _limits(name: str, dtype: str) -> Any:
+    """np.finfo or np.iinfo: one object for each dtype, so that a name has it in all turns of a loop."""
+    try:
+        return getattr(np, name)(dtype)
+    except ValueError as error:
+        raise Refused(f"np.{name} of {dtype} ({error})") from None
 
 
 def _converted(lo: Statements, dtype: str, args: list[Value], line: int) -> Value:

@@ -48,7 +48,7 @@ def constant(value: Any, line: int = 0) -> Scalar:
         return Scalar(Num(True, BOOL, int(value), int(value)), Const(BOOL, value))
     if type(value) is int:
         if not LEAST <= value <= MOST:
-            raise Refused("an integer of more than 64 bits", line)
+            raise Refused("an integer of more than 63 bits", line, "Those of 64 bits are np.uint64(...)")
         return Scalar(ints(value, value), Const(INT, value))
     if type(value) is float:
         return Scalar(PY_FLOAT, Const("float64", value))

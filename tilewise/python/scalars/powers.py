@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, Fail, If, Op
+import math
+
+from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, Fail, If, Op, Pick
 from tilewise.python.build import Builder, Scalar, compare, either
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars import arithmetic
@@ -12,9 +14,14 @@ MOST_PRODUCTS = 100  # Python and NumPy multiply complex numbers up to this expo
 
 
 def of_constant(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar | None:
-    """Small whole powers of NumPy's numbers, as products."""
+    """Small whole powers of NumPy's numbers, as products, and roots."""
     if not isinstance(y.e, Const) or not y.t.py or x.t.dtype == BOOL:
         return None
+    if y.e.value == 0.5 and x.t.dtype == "float64":
+        e = b.held(x.e)
+        root = Op("add", "float64", (Op("sqrt", "float64", (e,)), Const("float64", 0.0)))  # of -0.0, it is 0.0
+        infinite = Const("float64", math.inf)  # so is the power of -inf
+        return Scalar(x.t, Pick(compare("equal", e, Const("float64", -math.inf)), infinite, root, "float64"))
     if y.e.value not in ((2, 3, 4) if x.t.dtype[0] == "c" else (2,)) or (y.t.dtype == "float64" and x.t.whole):
         return None
     held = Scalar(x.t, b.held(x.e))
