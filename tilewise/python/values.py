@@ -195,7 +195,7 @@ def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
 
 def type_text(v: Value) -> str:
     if isinstance(v, Static):
-        return str(Obj(v.value))
+        return str(Obj(v.value)).strip()
     return str(v.t) if isinstance(v, Scalar | Array | Lazy) else type(v).__name__.lower().strip("_")
 
 
