@@ -21,10 +21,11 @@ X: Any = elements(SHAPE, "f8")
 
 
 @pytest.fixture(autouse=True, params=[None, 0], ids=["at once", "recorded"])
-def either_way(same_settings_after_each_test: None, request: Any) -> None:
+def either_way(same_settings_after_each_test: None, request: Any) -> Any:
     tw.config(fallback="silent", native=False)
     if request.param is not None:
         tw.config(eager_bytes=request.param)
+    return request.param
 
 
 def opened(shape: tuple[int, ...] = SHAPE, order: Any = None) -> tuple[Any, Grown]:
@@ -68,11 +69,10 @@ FEW: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("memory", [None, MEMORY])
 @pytest.mark.parametrize("name", list(FEW))
-def test_what_needs_few_rows_reads_few(name: str, memory: int | None) -> None:
+def test_what_needs_few_rows_reads_few(name: str, either_way: Any) -> None:
     x, source = opened()
-    with tw.session(memory=memory):
+    with tw.session(memory=None if either_way is None else MEMORY):
         got = evaluated(FEW[name](tw, x))
     for a, b in zip(got if type(got) is tuple else (got,), expected(FEW[name]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9) if a.dtype.kind != "U" else np.testing.assert_equal(a, b)
@@ -117,11 +117,10 @@ def test_views_stay_views_of_what_was_read_in_parts() -> None:
 SHAPES = [(4000, 15), (15, 4000), (2000,), (30, 20, 10), (1001, 1), (3, 1001), (0, 2000)]
 
 
-@pytest.mark.parametrize("memory", [None, 20_000])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_text_is_numpys_and_reads_what_it_shows(shape: tuple[int, ...], memory: int | None) -> None:
+def test_text_is_numpys_and_reads_what_it_shows(shape: tuple[int, ...], either_way: Any) -> None:
     want = elements(shape, "f8")
-    with tw.session(memory=memory):
+    with tw.session(memory=20_000 if either_way is None else None):
         for show in (str, lambda x: repr(x).replace("Array", "array", 1)):
             for view in (lambda x: x, lambda x: x[::-1], lambda x: x.T, lambda x: x * 2.5):
                 source = Grown(shape, tuple(min(n, 10) or 1 for n in shape), name=next(NAMES))
