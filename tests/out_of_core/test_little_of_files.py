@@ -148,6 +148,12 @@ def test_rows_of_what_exceeds_memory_come_one_by_one() -> None:
             if i == 9:
                 break
     assert total == X[:10].sum() and {low // 20 for (low, _), _ in source.boxes} == {0}
+    x, source = opened()
+    with tw.session(memory=MEMORY):
+        assert [v for v, _ in zip(x.flat, range(100), strict=False)] == X.ravel()[:100].tolist()
+        assert x.flat[-1] == X[-1, -1] and x.flat[np.int64(5)] == X[0, 5]
+        x[0, 3] = -1.0
+        assert x.flat[3] == -1.0
     long, source = opened((30_000,))
     with tw.session(memory=MEMORY):
         assert sum(1 for v in long if v >= 0) == 30_000

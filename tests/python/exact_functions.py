@@ -118,8 +118,8 @@ def unbound_in_both_choices(a, k):
 
 
 def unbound_in_a_function_inside(x):
-    for k in range(0):  # noqa: B007
-        pass
+    for k in range(0):
+        x[k] = 0
 
     def inside():
         return k
@@ -128,26 +128,26 @@ def unbound_in_a_function_inside(x):
 
 
 def unbound_in_what_is_gone_over_first(x):
-    for k in range(0):  # noqa: B007
-        pass
+    for k in range(0):
+        x[k] = 0
     return len([v for v in range(k)]) + x[0]
 
 
 def unbound_in_what_is_gone_over_next(x):
-    for k in range(0):  # noqa: B007
-        pass
+    for k in range(0):
+        x[k] = 0
     return len([w for v in range(3) for w in range(k)]) + x[0]
 
 
 def unbound_in_a_sum(x):
-    for k in range(0):  # noqa: B007
-        pass
+    for k in range(0):
+        x[k] = 0
     return sum(w * k for w in range(3)) + x[0]
 
 
 def unbound_in_a_list(x):
-    for k in range(0):  # noqa: B007
-        pass
+    for k in range(0):
+        x[k] = 0
     return len([k for w in range(3) if x[0] > 0]) + x[0]
 
 
@@ -171,3 +171,28 @@ def hash_of_64_bits(x):
 def roots_by_power(x):
     for i in range(len(x)):
         x[i] = x[i] ** 0.5
+
+
+def generator_named_as_the_function_in_a_sum(x):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i]
+    return total + sum(x[i] * 2 for i in range(3)), i
+
+
+def generator_named_as_the_function_in_a_list(x):
+    i = 2
+    found = [i * v for i in range(i + 1) for v in x]
+    return len(found), found[3], i
+
+
+def generator_named_as_the_function_in_a_dict(x):
+    for i in range(2):
+        x[i] += 1
+    found = {i: x[i] for i in range(3)}
+    return found[2], i
+
+
+def generator_named_as_the_function_in_a_nested(x):
+    i = len(x)
+    return sum([sum([i for i in range(i)]) for i in range(i)]), i

@@ -130,3 +130,8 @@ def test_a_power_of_one_half_is_the_root() -> None:
         tw.jit(f.roots_by_power, strict=True)(y)
     np.testing.assert_array_equal(y, want)
     assert not np.signbit(y[-6])
+
+
+@pytest.mark.parametrize("where", ["sum", "list", "dict", "nested"])
+def test_names_of_generators_may_be_the_functions(agree: Any, where: str) -> None:
+    assert agree(getattr(f, f"generator_named_as_the_function_in_a_{where}"), np.arange(5.0))[0] == "returned"

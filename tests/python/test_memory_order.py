@@ -1,7 +1,5 @@
 """Views and copies of new arrays are those that NumPy gives, whatever the order of arguments in memory."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -35,35 +33,5 @@ def test_arrays_in_c_order_compile(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["writes_through_a_turned_copy", "asks_for_an_order"])
 def test_the_refusal_says_what_to_do(name: str) -> None:
-    with pytest.raises(tw.FunctionError, match="another order than compiled loops do"):
+    with pytest.raises(tw.FunctionError, match=r"another order than .*Copy it with \.copy\(\) first"):
         tw.jit(getattr(f, name), strict=True)(ARRAYS["C"]())
-
-
-def test_names_of_generators_may_be_the_functions(agree: Any) -> None:
-    for function in (f_sum, f_list, f_dict, f_nested):
-        assert agree(function, np.arange(5.0))[0] == "returned"
-
-
-def f_sum(x):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(len(x)):
-        total += x[i]
-    return total + sum(x[i] * 2 for i in range(3)), i
-
-
-def f_list(x):  # type: ignore[no-untyped-def]
-    i = 2
-    found = [i * v for i in range(i + 1) for v in x]
-    return len(found), found[3], i
-
-
-def f_dict(x):  # type: ignore[no-untyped-def]
-    for i in range(2):
-        x[i] += 1
-    found = {i: x[i] for i in range(3)}
-    return found[2], i
-
-
-def f_nested(x):  # type: ignore[no-untyped-def]
-    i = len(x)
-    return sum([sum([i for i in range(i)]) for i in range(i)]), i

@@ -23,7 +23,7 @@ from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.interop.array_like import REFUSED, given
-from tilewise.array.interop.partly import printed
+from tilewise.array.interop.elsewhere import printed
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.sites import composing, spot
@@ -47,9 +47,7 @@ NAMED: dict[Any, Callable[..., Any]] = {}  # those that also take the same names
 JOINS: set[Any] = {np.concatenate, np.stack}  # take an output or a dtype: NumPy complains about both
 PRODUCTS: set[Any] = {np.dot, np.matmul}  # of a matrix and a vector: at once (record.slight)
 # NumPy functions that ask for the values in any case: nothing to warn about.
-QUIET: set[Any] = {
-    getattr(np, n) for n in ("save savez savez_compressed savetxt shares_memory may_share_memory").split()
-}
+QUIET: set[Any] = {getattr(np, n) for n in "save savez savez_compressed savetxt shares_memory may_share_memory".split()}
 TEXTS: set[Any] = {np.array_repr, np.array_str, np.array2string}
 DIRECT: dict[Any, Callable[..., Any]] = {}  # functions that are called often: ways past `call`, or MISSED
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one

@@ -13,7 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, Outside
 from tilewise.array.handle import Array, meta
-from tilewise.array.interop.partly import stays_elsewhere
+from tilewise.array.interop.elsewhere import Elements, stays_elsewhere
 
 
 class Flat:
@@ -22,35 +22,30 @@ class Flat:
     def __init__(self, x: Array) -> None:
         self.x = x
         self.at = 0
-        self.read: tuple[Any, Any] = None, None  # of an array that is not here: its node, and what it has
+        self.elsewhere: Elements | None = None
 
     def __iter__(self) -> Flat:
         return self
 
     def __next__(self) -> Any:
-        nd = self._elements()
-        if self.at >= nd.size:
+        if self.at >= self.x.size:
             raise StopIteration
         self.at += 1
-        return nd.flat[self.at - 1]
+        return self._element(self.at - 1)
 
-    def _elements(self) -> Any:
-        if not stays_elsewhere(self.x):
-            return forcing.force(self.x)
-        node = self.x._cell.node
-        if self.read[0] is not node:
-            self.read = node, forcing.fetch(self.x)
-        return self.read[1]
+    def _element(self, at: int) -> Any:
+        if self.elsewhere is None and stays_elsewhere(self.x):
+            self.elsewhere = Elements(self.x)
+        return (forcing.force(self.x).flat if self.elsewhere is None else self.elsewhere)[at]
 
     def __len__(self) -> int:
         return self.x.size
 
     def __getitem__(self, key: Any) -> Any:
-        return (
-            rec.wrap(forcing.fetch(self.x).flat[rec.unwrap(key)])
-            if not isinstance(key, int)
-            else forcing.fetch(self.x).flat[key]
-        )
+        size = self.x.size
+        if isinstance(key, int) and -size <= key < size:
+            return self._element(key % size)
+        return rec.wrap(forcing.fetch(self.x).flat[rec.unwrap(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         def flat(nd: Any, key: Any, value: Any) -> None:

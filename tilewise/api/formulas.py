@@ -18,7 +18,7 @@ from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.indexing import ends_of
-from tilewise.array.interop.partly import in_blocks
+from tilewise.array.interop.elsewhere import in_blocks
 from tilewise.ir.node import intern
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Put, compress

@@ -19,7 +19,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc, strict_errors
 from tilewise.array.assign import assign
 from tilewise.array.handle import Array, meta, node_of
-from tilewise.array.interop.partly import exceed
+from tilewise.array.interop.elsewhere import exceed
 from tilewise.array.schedule import policy
 from tilewise.array.schedule.loop_flush import PROMOTED, SEEN
 from tilewise.array.schedule.sites import spot

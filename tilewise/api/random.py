@@ -17,7 +17,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta
-from tilewise.array.interop.partly import parts_here
+from tilewise.array.interop.elsewhere import parts_here
 from tilewise.backend.ahead import is_large, is_open, open_ahead
 from tilewise.backend.host.draws import fill_uniform
 from tilewise.store import pool

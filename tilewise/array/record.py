@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
-from tilewise.array.interop import partly
+from tilewise.array.interop import elsewhere
 from tilewise.array.interop.array_like import given
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts, copied, made_new, snapshot
 from tilewise.array.number import CLASSES, scalar
@@ -266,14 +266,14 @@ def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     plain: list[Any] = []
     more: list[Any] = []
     if look(args, plain, sources, foreign) + (look(kwargs.values(), more, sources, foreign) if kwargs else 0) >= _HUGE:
-        few = args if func in _OF_MEMORY else partly.parts_here(args)
+        few = args if func in _OF_MEMORY else elsewhere.parts_here(args)
         if few is not args:
             try:
                 return at_once(func, few, kwargs)
             except ValueError as error:
                 if "read-only" not in str(error):  # else it writes into its argument: that must be the array itself
                     raise
-        partly.refuse_larger(str(getattr(func, "__name__", func)), sources)
+        elsewhere.refuse_larger(str(getattr(func, "__name__", func)), sources)
         forcing.evaluate([x._cell for x in sources])
         for x in sources:
             forcing.force(x)  # what is on workers comes here

@@ -180,6 +180,19 @@ def pick(test: Expr, yes: Expr, no: Expr) -> Expr:
 
 
 @dataclass
+class CalledByOrder:
+    """What memory order has to do with a call of Python (memory_order.py).
+
+    `depends`: its name, if its result depends on how its first argument lies in memory. `in_c_order`: what it gives
+    lies in C order if its arguments do.
+    """
+
+    depends: str
+    line: int
+    in_c_order: bool
+
+
+@dataclass
 class Builder:
     """Statements go to `block`."""
 
@@ -196,8 +209,8 @@ class Builder:
     rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
     host: list[Host] = field(default_factory=list)  # what HostCalls call
-    hang: dict[int, tuple[str, int, bool]] = field(default_factory=dict)  # of these: see memory_order.py
-    likes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # new arrays: those whose order NumPy gives them
+    calls: dict[int, CalledByOrder] = field(default_factory=dict)  # of these: what memory order has to do with them
+    like: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of new arrays: those whose order NumPy gives them
     objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
     removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
     iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over

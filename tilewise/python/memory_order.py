@@ -1,4 +1,4 @@
-"""Arrays that NumPy would lay out otherwise. In: a lowered program. Out: a refusal of what hangs on it.
+"""Arrays that NumPy would lay out otherwise. In: a lowered program. Out: a refusal of what depends on that.
 
 New arrays of compiled programs lie in C order; many of NumPy's have the order of their operands (of `A.T * 2`, or of
 an argument in Fortran order). Only a few functions show the difference: `reshape` and `ravel` give a view of an array
@@ -13,25 +13,24 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel.program.ir import HostCall, Invoke, Param, Stmt, View, results_of
-from tilewise.python.build import Array, Builder, Static, Value
+from tilewise.python.build import Array, Builder, CalledByOrder, Static, Value
 from tilewise.python.refuse import Refused
 
 _VIEWS_OR_COPIES = ("reshape", "ravel", "ascontiguousarray", "asfortranarray", "an assignment of a shape")
 
 
-def hangs_on(name: str, args: Sequence[Value], options: Mapping[str, Value]) -> str:
-    """The name of a call whose result hangs on how its first argument lies in memory; "" of others."""
+def called(name: str, line: int, sample: Any, args: Sequence[Value], options: Mapping[str, Value]) -> CalledByOrder:
+    """What memory order has to do with a call that gives a sample for samples."""
     own = name.rpartition(".")[2]
-    kept = _asks(args, options, "KA")
     alone = not args or not isinstance(args[0], Array)  # computed for this call: nobody else sees it
-    return name if kept or (own in _VIEWS_OR_COPIES and not alone) else ""
+    depends = _asks(args, options, "KA") or (own in _VIEWS_OR_COPIES and not alone)
+    return CalledByOrder(name if depends else "", line, _in_c_order(sample) and not _asks(args, options, "FKA"))
 
 
-def in_c_order(sample: Any, args: Sequence[Value], options: Mapping[str, Value]) -> bool:
-    """Whether all arrays that a call gives lie in C order, if its arguments do."""
+def _in_c_order(sample: Any) -> bool:
     if isinstance(sample, tuple):
-        return all(in_c_order(part, args, options) for part in sample)
-    return not isinstance(sample, np.ndarray) or (sample.flags.c_contiguous and not _asks(args, options, "FKA"))
+        return all(map(_in_c_order, sample))
+    return not isinstance(sample, np.ndarray) or sample.flags.c_contiguous
 
 
 def _asks(args: Sequence[Value], options: Mapping[str, Value], orders: str) -> bool:
@@ -40,8 +39,8 @@ def _asks(args: Sequence[Value], options: Mapping[str, Value], orders: str) -> b
 
 
 def check(b: Builder, every: Sequence[Stmt], params: Sequence[Param], *, main: bool) -> None:
-    """Raise Refused if a call hangs on the order of an array that NumPy may have in another one."""
-    sites = [s for s in every if isinstance(s, HostCall) and b.hang.get(s.which, ("",))[0]]
+    """Raise Refused if a call depends on the order of an array that NumPy may have in another one."""
+    sites = [s for s in every if isinstance(s, HostCall) and b.calls[s.which].depends]
     if not sites:
         return
     turned = {p.name for p in params if p.array is not None and p.array.rank > 1 and not (main and p.array.dense)}
@@ -50,16 +49,16 @@ def check(b: Builder, every: Sequence[Stmt], params: Sequence[Param], *, main: b
     before = -1
     while before < len(turned) + len(other):
         before = len(turned) + len(other)
-        for name, like in b.likes.items():
+        for name, like in b.like.items():
             if b.arrays[name][1] > 1 and not (turned | other).isdisjoint(like):
                 other.add(name)
         for s in steps:
             _spread(b, s, turned, other)
     for s in sites:
-        what, line, _ = b.hang[s.which]
+        call = b.calls[s.which]
         if any(v in other for v in s.inputs[:1]):
-            text = f"{what} of an array that NumPy may lay out in another order than compiled loops do"
-            raise Refused(text, line, "Copy it with .copy() first")
+            text = f"{call.depends} of an array that NumPy may lay out in another order than compiled loops do"
+            raise Refused(text, call.line, "Copy it with .copy() first")
 
 
 def _spread(b: Builder, s: View | HostCall | Invoke, turned: set[str], other: set[str]) -> None:
@@ -73,7 +72,7 @@ def _spread(b: Builder, s: View | HostCall | Invoke, turned: set[str], other: se
                 other.add(s.array)
         return
     inputs = {v for v in s.inputs if isinstance(v, str)}
-    straight = not isinstance(s, Invoke) and b.hang[s.which][2] and inputs.isdisjoint(turned | other)
+    straight = not isinstance(s, Invoke) and b.calls[s.which].in_c_order and inputs.isdisjoint(turned | other)
     for name in results_of(s):
         if name in b.arrays and b.arrays[name][1] > 1 and not straight:
             turned.add(name)

@@ -15,7 +15,7 @@ from tilewise.api.dispatch import implements, public
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.interop.partly import in_blocks
+from tilewise.array.interop.elsewhere import in_blocks
 from tilewise.later import later
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque

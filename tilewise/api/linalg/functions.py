@@ -18,7 +18,7 @@ from tilewise.api.dispatch import QUICK, Recorder, implements
 from tilewise.array import record as rec
 from tilewise.array.fallback import announce_whole
 from tilewise.array.handle import Array
-from tilewise.array.interop.partly import in_blocks
+from tilewise.array.interop.elsewhere import in_blocks
 from tilewise.ir.node import Node
 from tilewise.ops.join import concat
 from tilewise.ops.linalg import cholesky as blocked

@@ -9,7 +9,7 @@ import numpy as np
 from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.interop.partly import in_blocks
+from tilewise.array.interop.elsewhere import in_blocks
 from tilewise.array.lengths.expected import different
 from tilewise.array.session import on_workers
 from tilewise.ir.node import Node

@@ -14,7 +14,7 @@ import numpy as np
 from tilewise.api.dispatch import implements
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.interop.partly import in_blocks
+from tilewise.array.interop.elsewhere import in_blocks
 from tilewise.ir.node import Node
 from tilewise.ops.const import const
 from tilewise.ops.create import arange

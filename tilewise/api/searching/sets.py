@@ -16,7 +16,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from tilewise.api.dispatch import PUBLIC, QUICK, RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.interop.partly import in_blocks
+from tilewise.array.interop.elsewhere import in_blocks
 from tilewise.array.lengths.expected import different
 from tilewise.ops.index import compress
 from tilewise.ops.order.distinct import KEPT, Distinct, distinct, row, values

@@ -14,7 +14,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_source, meta, node_of, on_cell
-from tilewise.array.interop import partly
+from tilewise.array.interop import elsewhere
 from tilewise.array.interop.buffers import FORMAT, WRITABLE, fill_buffer_slot, raise_again, refused
 from tilewise.array.pending import register
 from tilewise.array.session import begin_anew
@@ -239,8 +239,8 @@ def rows(self: Array) -> Iterator[Any]:
 
 
 def _rows(self: Array) -> Iterator[Any]:
-    if partly.stays_elsewhere(self):
-        yield from partly.rows_of(self)
+    if elsewhere.stays_elsewhere(self):
+        yield from elsewhere.rows_of(self)
         return
     nd = forcing.force(self)
     cell = self._cell
@@ -262,13 +262,13 @@ def text(self: Array) -> str:
     """NumPy's text, under our name; numbers print as NumPy's do."""
     if self._fixed:
         return repr(forcing.fetch(self)[()])
-    shown = repr(partly.printed(self))
+    shown = repr(elsewhere.printed(self))
     return "Array" + shown.removeprefix("array").replace("\n     ", "\n     ") if shown.startswith("array") else shown
 
 
 def plain(self: Array) -> str:
     """str(x)."""
-    nd = partly.printed(self)
+    nd = elsewhere.printed(self)
     return str(nd[()] if self._fixed else nd)
 
 

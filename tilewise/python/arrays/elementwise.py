@@ -159,7 +159,7 @@ def allocated(lo: Statements, t: Arr, shape: Sequence[Expr], zero: bool, line: i
     """A new array in C order; NumPy's would have the order of those that it is `like`."""
     name = f"$a{line}.{lo.b.fresh('')[1:]}"
     lo.b.arrays[name] = (t.dtype, t.rank)
-    lo.b.likes[name] = tuple(like)
+    lo.b.like[name] = tuple(like)
     lo.b.root(name, frozenset([f"{lo.scope.prefix}{line}"]))
     fault = lo.b.fault("ValueError", "negative dimensions are not allowed", line)
     huge = lo.b.fault("ValueError", "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum "

@@ -75,11 +75,7 @@ def called(
             roots = frozenset([f"{lo.scope.prefix}{line}"])
             lo.b.root(n, roots.union(*(lo.b.roots[v] for v in inputs)) if shown else roots)
     fault = lo.b.fault(HOST, name, line)
-    lo.b.hang[len(lo.b.host)] = (
-        memory_order.hangs_on(name, args, options),
-        line,
-        memory_order.in_c_order(result, args, options),
-    )
+    lo.b.calls[len(lo.b.host)] = memory_order.called(name, line, result, args, options)
     lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect, lengths))
     lo.b.host.append(run)
     return found

@@ -22,20 +22,21 @@ from tilewise.solver.problem import INF, Ints, Limit, Problem
 
 def within(model: Model, budget: int) -> Problem:
     """The model's problem under a budget."""
+    model.conversions = list(_conversions(model))
     return Problem(model.problem.unary, _possible(model, budget), _limits(model, budget))
 
 
 def need(model: Model, values: Sequence[int]) -> int:
     """The smallest budget that an assignment of a model under some budget keeps to."""
     held = [sum(int(use[values[v]]) for v, use in limit.use.items()) for limit in model.problem.limits]
-    moved = [int(nbytes[values[i], values[j]]) for (i, j), nbytes in _conversions(model)]
+    moved = [int(nbytes[values[i], values[j]]) for (i, j), nbytes in model.conversions]
     return max(held + moved, default=0)
 
 
 def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
     """The tables of pairs, without conversions that need more than there is."""
     pairs = dict(model.problem.pairs)
-    for key, nbytes in _conversions(model):
+    for key, nbytes in model.conversions:
         heavy = nbytes > budget
         if heavy.any():
             pairs[key] = np.where(heavy, INF, pairs[key])

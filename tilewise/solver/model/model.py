@@ -44,6 +44,7 @@ class Model:
     wanted: frozenset[int]  # results
     problem: Problem
     kinds: Sequence[Kind]  # the types of values
+    conversions: Sequence[tuple[tuple[int, int], Ints]] = ()  # under a budget: bytes of those between two variables
 
     def replicated(self) -> list[int]:
         """Values for everything replicated (each operator's last rule): costly, but always possible."""

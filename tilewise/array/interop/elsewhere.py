@@ -26,7 +26,7 @@ from tilewise.store.base import Source
 
 CORNERS = 16  # parts of an array that are read to print it: more are not better than the whole
 NO_RESERVE = 0x4000  # MAP_NORESERVE, which Python's mmap has a name for from 3.13 on
-PIECE_BYTES = 1 << 20  # of a vector that is read number by number
+PIECE_BYTES = 1 << 20  # of an array that is read element by element
 
 
 def parts_here(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -145,14 +145,25 @@ def _untouched(shape: tuple[int, ...], dtype: np.dtype[Any]) -> ND:
 
 
 def rows_of(x: Array) -> Iterator[Any]:
-    """What iteration over the first axis of an array elsewhere gives: views, or numbers of a vector, piece by piece."""
-    length = x.shape[0]
-    if x.ndim > 1:
-        for i in range(length):
-            yield x[i]
-        return
-    step, cell, node = max(PIECE_BYTES // x.dtype.itemsize, 1), x._cell, x._cell.node
-    for start in range(0, length, step):
-        piece = forcing.fetch(x[start : start + step])
-        for i, number in enumerate(piece, start):
-            yield number if cell.node is node else x[i]  # written to since
+    """What iteration over the first axis of an array elsewhere gives: views, or numbers of a vector."""
+    rows: Any = x if x.ndim > 1 else Elements(x)
+    for i in range(x.shape[0]):
+        yield rows[i]
+
+
+class Elements:
+    """Elements of an array elsewhere by their positions in C order: read piece by piece, and again after a write."""
+
+    def __init__(self, x: Array) -> None:
+        self.x, self.node = x, x._cell.node
+        self.start, self.piece = 0, np.empty(0)
+
+    def __getitem__(self, at: int) -> Any:
+        x, node = self.x, self.x._cell.node
+        if node is None or not x.ndim:  # it is here by now
+            return forcing.fetch(x).flat[at]
+        if node is not self.node or not self.start <= at < self.start + self.piece.size:
+            row = prod(x.shape[1:])
+            first, rows = at // row, max(PIECE_BYTES // (row * x.dtype.itemsize or 1), 1)
+            self.node, self.start, self.piece = node, first * row, forcing.fetch(x[first : first + rows])
+        return self.piece.flat[at - self.start]
