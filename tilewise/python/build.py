@@ -212,6 +212,7 @@ class Builder:
     calls: dict[int, CalledByOrder] = field(default_factory=dict)  # of these: what memory order has to do with them
     like: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of new arrays: those whose order NumPy gives them
     objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
+    generators: dict[Any, int] = field(default_factory=dict)  # which of `host` gives a generator that is drawn from
     removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
     iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over
     moved: set[str] = field(default_factory=set)  # places of those that get or lose entries there

@@ -14,8 +14,8 @@ from tilewise.kernel.program import ir
 
 CLASSES: tuple[type, ...] = (
     ir.Fault, ir.Const, ir.Var, ir.Op, ir.Load, ir.Dim, ir.Pick, ir.Apart, ir.Set, ir.Store, ir.If, ir.For, ir.Loop,
-    ir.Named, ir.Leave, ir.Return, ir.Fail, ir.Alloc, ir.Span, ir.View, ir.Product, ir.HostCall, ir.Invoke, ir.Array,
-    ir.Param, ir.Program,
+    ir.Named, ir.Leave, ir.Return, ir.Fail, ir.Alloc, ir.Span, ir.View, ir.Product, ir.Draw, ir.HostCall, ir.Invoke,
+    ir.Array, ir.Param, ir.Program,
 )  # fmt: skip
 AGAIN, NAMES = -1, -2  # in place of a class: an object that was there before; a frozenset of texts
 VERSION = 2  # of marshal: without notes of what is shared, which depend on who else holds an object

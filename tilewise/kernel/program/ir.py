@@ -241,6 +241,19 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """What a HostCall has to do with a generator of random numbers: it draws a number that NumPy's C code can give.
+
+    `generator`: which of the host's functions gives the generator. `function`: the C function, with the last of the
+    inputs; none: the generator is made anew. `needs`: of each of these, what it must be; others are left to Python.
+    """
+
+    generator: int
+    function: str = ""
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HostCall:
     """Numbers and arrays (names) that a function of the caller's gives for others.
 
@@ -258,6 +271,7 @@ class HostCall:
     shown: bool = False
     effect: bool = False
     lengths: tuple[tuple[bool, int], ...] = ()
+    draw: Draw | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ def _lower(
     for _ in range(MOST_LOOKS):
         for k in [k for k, other in lo.functions.known.items() if other.index > known.index]:
             del lo.functions.known[k]
-        b = Builder(faults=lo.b.faults, host=lo.b.host, objects=lo.b.objects)
+        b = Builder(faults=lo.b.faults, host=lo.b.host, objects=lo.b.objects, generators=lo.b.generators)
         inner = type(lo)(b, lo.watch, lo.functions)
         inner.inner = True
         inner.scope = Scope(f, "", local | set(shapes), name=name)

@@ -22,6 +22,7 @@ from tilewise.python.refuse import Refused
 from tilewise.python.types import LEAST, MOST, PY_INT, Arr, Num
 
 if TYPE_CHECKING:
+    from tilewise.python.host.draws import Native
     from tilewise.python.statements import Statements
 from tilewise.python.arrays import elementwise
 from tilewise.python.scalars import arithmetic
@@ -35,12 +36,13 @@ Fill = Callable[[Sequence[Any]], Any]  # a Python value from the numbers and arr
 def called(
     lo: Statements, f: Any, args: Sequence[Value], options: dict[str, Value], line: int, *, name: str,
     kind: str = "numpy", sampled: Any = None, shown: bool = False, effect: bool = False, writes: int = -1,
-    result: Any = None, lengths: tuple[tuple[bool, int], ...] = (),
+    result: Any = None, lengths: tuple[tuple[bool, int], ...] = (), native: Native | None = None,
 ) -> Value:  # fmt: skip
     """f(*args, **options), by Python. `sampled`: what is called on samples instead; `result`: a sample of the result.
 
     `shown`: the result may show memory of arguments. `effect`: it can be called once only. `writes`: which argument it
     changes. `lengths`: of a result that is the first argument in another shape (`new_shape`).
+    `native`: how it is done without Python.
     """
     leaves: list[Expr | str] = []
     samples: list[Any] = []
@@ -76,7 +78,9 @@ def called(
             lo.b.root(n, roots.union(*(lo.b.roots[v] for v in inputs)) if shown else roots)
     fault = lo.b.fault(HOST, name, line)
     lo.b.calls[len(lo.b.host)] = memory_order.called(name, line, result, args, options)
-    lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect, lengths))
+    draw = native.draw if native is not None else None
+    leaves += native.inputs if native is not None else ()
+    lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect, lengths, draw))
     lo.b.host.append(run)
     return found
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewise.kernel.program.ir import Draw
 from tilewise.python.build import Array, Lazy, Opaque, Scalar, Static, Tuple, Value
 from tilewise.python.refuse import Refused
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python.arrays import elementwise
-from tilewise.python.host import calling, state
+from tilewise.python.host import calling, draws, state
 
 # What may show memory of its argument.
 _SHOWN = frozenset(
@@ -119,13 +120,15 @@ def _random(
         return _generator(lo, name, args, options, line)
     if kind == "tilewise" or not hasattr(np.random.RandomState, name):
         return None
-    f, sample = getattr(np.random, name), getattr(np.random.RandomState(0), name)
-    return _drawn(lo, f, sample, f"np.random.{name}", args, options, line, 0)
+    f, sample = getattr(np.random, name), draws.sampled(np.random.RandomState(0), name)
+    native = draws.native(lo, getattr(f, "__self__", None), name, args, options)
+    return _drawn(lo, f, sample, f"np.random.{name}", args, options, line, 0, native)
 
 
 def _drawn(
-    lo: Statements, f: Any, sample: Any, name: str, args: list[Value], options: dict[str, Value], line: int, first: int
-) -> Value:
+    lo: Statements, f: Any, sample: Any, name: str, args: list[Value], options: dict[str, Value], line: int, first: int,
+    native: draws.Native | None,
+) -> Value:  # fmt: skip
     writes = -1
     if name.rpartition(".")[2] in _SHUFFLES:
         writes, target = first, args[first]
@@ -133,7 +136,9 @@ def _drawn(
             args = [*args[:first], elementwise.materialised(lo, target, line), *args[first + 1 :]]
         elif not isinstance(target, Array):
             raise Refused(f"{name} of something that is no array", line)
-    return calling.called(lo, f, args, options, line, name=name, sampled=sample, effect=True, writes=writes)
+    return calling.called(
+        lo, f, args, options, line, name=name, sampled=sample, effect=True, writes=writes, native=native
+    )
 
 
 def _generator(lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
@@ -145,7 +150,8 @@ def _generator(lo: Statements, name: str, args: list[Value], options: dict[str, 
     def store(*given: Any, **named: Any) -> None:
         state.keep_object(place.at, make(*given, **named))
 
-    calling.called(lo, store, args, options, line, name=f"np.random.{name}", sampled=lambda *a, **k: None)
+    anew = draws.Native(Draw(draws.place(lo, place)), [])
+    calling.called(lo, store, args, options, line, name=f"np.random.{name}", sampled=lambda *a, **k: None, native=anew)
     return Static(place)
 
 
@@ -159,10 +165,11 @@ def of_object(
     sample = np.random.default_rng(0) if isinstance(sample, np.random.Generator) else np.random.RandomState(0)
 
     def fresh(_: Any, *given: Any, **named: Any) -> Any:
-        return getattr(sample, name)(*given, **named)
+        return draws.sampled(sample, name)(*given, **named)
 
     given: list[Value] = [Static(found), *args]
-    return _drawn(lo, calling.method(name), fresh, name, given, options, line, 1)
+    native = draws.native(lo, found, name, args, options)
+    return _drawn(lo, calling.method(name), fresh, name, given, options, line, 1, native)
 
 
 def operation(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value | None:

@@ -15,7 +15,7 @@ from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
-from tilewise.backend.llvm.program import layout, matrix_product, outline
+from tilewise.backend.llvm.program import draws, layout, matrix_product, outline
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
 from tilewise.backend.llvm.program.loops import parallel_loop
@@ -65,6 +65,8 @@ class Native:
         ranks = [max((a.rank for a in program.arrays.values()), default=0)]
         words = layout.RESULTS + max((len(r) for r in program.results), default=0) * layout.array_words(ranks[0]) * 2
         self._threaded, self._products = parallel_loop.used(program), matrix_product.used(program)
+        self._drawn = draws.Used(program)
+        self._draws: list[Any] = []
         self._block = ctypes.c_char * (8 * words)
         self._polls: list[Poll] = []
         self._teams: list[Team] = []
@@ -81,6 +83,9 @@ class Native:
             struct.pack_into("<3q", room, 8 * layout.CLAIM, *self._teams[-1].addresses, tuned().loop_share_units)
         if self._products:
             struct.pack_into("<4q", room, 8 * layout.BLAS, *matrix_product.addresses())
+        if self._drawn.generators:
+            self._draws.append(self._drawn.block())
+            _WORD.pack_into(room, 8 * layout.DRAWS, ctypes.addressof(self._draws[-1]))
         self._polls.append(poll)
         return room
 

@@ -13,6 +13,7 @@ from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import (
     allocation,
+    draws,
     elements,
     faults,
     host,
@@ -105,6 +106,7 @@ class Emitter:
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
+        self.draws = draws.Draws(self)
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
         self.turned = operations.turned(program)
         self.places: dict[tuple[str, tuple[Expr, ...]], str] = {}  # addresses of elements, in a run of statements
@@ -144,6 +146,7 @@ class Emitter:
         for s in self.arrays.values():
             for place in (s.base, s.ident, *s.dims, *s.strides):
                 fn.do(f"store i64 0, ptr {place}")
+        self.draws.begin()
         if self.main is None:
             memory.arguments(self)
         else:
@@ -155,6 +158,7 @@ class Emitter:
         fn.label(self.exit)
         if self.threaded:
             parallel_loop.release(self)
+        self.draws.end()
         allocation.release_all(self)
         for k, p in enumerate(self.p.functions):
             invoke.add(self, k, p)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.program import layout, memory, new_shape
+from tilewise.backend.llvm.program import draws, layout, memory, new_shape
+from tilewise.backend.llvm.program.environment import ask
 from tilewise.kernel.program.ir import Block, Host, HostCall, Program
 from tilewise.kernel.program.walk import statements
 
@@ -43,35 +44,35 @@ def words_of(program: Program, v: Any) -> int:
     return 2 if (program.names[v] if isinstance(v, str) else v.dtype) == "complex128" else 1
 
 
-def environment(em: Emitter, which: int) -> Val:
-    """A word that is given beside the arguments: behind them, or before those of a function inside."""
-    params = em.p.params if em.main is None else ()
-    words = sum(2 if p.array is None and p.dtype == "complex128" else 1 for p in params)
-    return em.word(em.fn.let(f"getelementptr i64, ptr %objs, i64 {words + which}"))
-
-
 def call(em: Emitter, s: HostCall) -> None:
     """IR for a call: what goes in, the call, what comes out."""
     fn = em.fn
     size = max(sum(words_of(em.p, v) for v in s.inputs), sum(words_of(em.p, v) for v in s.results), 1)
     room = fn.hoist(f"alloca [{size} x i64], align 16")
     at = 0
+    numbers: list[Val] = []
     for v in s.inputs:
         place = fn.let(f"getelementptr i64, ptr {room}, i64 {at}")
-        memory.hand_array(em, v, place) if isinstance(v, str) else memory.hand_number(em, em.e(v), place)
+        if isinstance(v, str):
+            memory.hand_array(em, v, place)
+        else:
+            numbers.append(em.e(v))
+            memory.hand_number(em, numbers[-1], place)
         at += words_of(em.p, v)
     if em.reruns and (s.effect or any(em.scopes.outside(a) for a in s.writes)):
         fn.do(f"store i64 1, ptr {em.written}")
 
     def by_python() -> None:
-        address = fn.let(f"inttoptr {environment(em, layout.HOST_ADDRESS).text} to ptr")
-        status = em.number(fn.let(f"call i64 {address}(i64 {s.which}, ptr {room})"))
-        em.fail_if(status.cmp("ne", 0), s.fault)
+        em.fail_if(ask(em, s.which, room).cmp("ne", 0), s.fault)
 
     if s.lengths:
         new_shape.shown(em, s, room, by_python)
+    elif s.draw is not None and s.draw.function:
+        em.draws.drawn(s, numbers, room, by_python)
     else:
         by_python()
+    if s.draw is not None and not s.draw.function:
+        em.draws.made(s.draw)
     at = 0
     for name in s.results:
         place = fn.let(f"getelementptr i64, ptr {room}, i64 {at}")
@@ -88,6 +89,10 @@ class Table:
     def __init__(self, program: Program, host: Sequence[Host]) -> None:
         every = (program, *program.functions)
         self._made = {s.which: _called(p, s, host[s.which]) for p in every for s in calls_of(p.body)}
+        found = draws.Used(program)
+        if found.generators:
+            held = draws.Held(found, host)
+            self._made |= {draws.BEGIN: held.begin, draws.END: held.end}
         self._function = _CALLED(self._run)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import host, layout, memory
+from tilewise.backend.llvm.program.environment import environment
 from tilewise.kernel.program.ir import Invoke, Program
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def call(em: Emitter, s: Invoke) -> None:
     given = fn.hoist(f"alloca [{words} x i64], align 16")
     most = max((sum(host.words_of(em.p, v) for v in r) for r in s.results), default=0)
     out = fn.hoist(f"alloca [{layout.RESULTS + most} x i64], align 16")
-    depth = host.environment(em, layout.DEPTH)
+    depth = environment(em, layout.DEPTH)
     em.fail_if(depth.cmp("slt", 1), s.deep)
     here = Val(fn, fn.let(f"ptrtoint ptr {given} to i64"), "i64", 1)
-    first = host.environment(em, layout.FIRST_FRAME) if em.main is not None else here
+    first = environment(em, layout.FIRST_FRAME) if em.main is not None else here
     em.fail_if((first - here).cmp("sgt", layout.STACK_BYTES), s.stack)
-    for k, v in ((layout.HOST_ADDRESS, host.environment(em, layout.HOST_ADDRESS)), (layout.DEPTH, depth - 1),
+    for k, v in ((layout.HOST_ADDRESS, environment(em, layout.HOST_ADDRESS)), (layout.DEPTH, depth - 1),
                  (layout.FIRST_FRAME, first)):  # fmt: skip
         em.put(_at(em, given, k), v)
     at = layout.ENVIRONMENT

@@ -2,14 +2,14 @@
 
 A program is called with two blocks of words: its arguments (addresses of ndarray objects; numbers, complex ones in two
 words) and what it gives back, where it finds whom to ask about Ctrl-C, two functions (to have helper threads, and to
-let them go), how many operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of
-HEAD bytes: how many hold it, and its size.
+let them go), how many operations of a loop are worth it, routines of BLAS, and the block of its draws. Memory that it
+allocates has a head of HEAD bytes: how many hold it, and its size.
 """
 
 from __future__ import annotations
 
 STATUS, WHICH, WRITTEN, PAYLOAD = 0, 1, 2, 3  # words of the second block
-POLL, CLAIM, RELEASE, WORTH, BLAS, TEAM, RESULTS = 16, 17, 18, 19, 20, 24, 25
+POLL, CLAIM, RELEASE, WORTH, BLAS, DRAWS, TEAM, RESULTS = 16, 17, 18, 19, 20, 24, 25, 26
 RETURNED, FAILED, MISSED, INTERRUPTED, UNPROVED = range(5)  # statuses
 PAYLOADS = POLL - PAYLOAD
 HEAD = 64
