@@ -24,7 +24,8 @@ def best(row: Row, systems: Iterable[str]) -> float | None:
 def judge(row: Row) -> None:
     """Add the ratios: another's seconds over ours, so that more is better."""
     ours = row["seconds"].get("tw.jit")
-    rivals = {"python": ("python",), "numba": NUMBA, "fastmath": FASTMATH, "c": ("c",), "tw arrays": ("tw arrays",)}
+    rivals = {"python": ("python",), "numba": NUMBA, "fastmath": FASTMATH, "c": ("c",), "rounded": ("c rounded",),
+              "tw arrays": ("tw arrays",)}  # fmt: skip
     found = {name: best(row, systems) for name, systems in rivals.items()}
     row["ratios"] = {name: s / ours for name, s in found.items() if s is not None and ours is not None}
     form, c = row["seconds"].get("tw operators"), row["seconds"].get("c")
@@ -40,7 +41,7 @@ def geometric(values: Sequence[float]) -> float:
 def heading() -> str:
     names = ("python", "numba", "parallel", "fastmath", "c", "tw arrays", "operators", "tw.jit")
     times = "".join(f"{name:>10}" for name in names)
-    ratios = "".join(f"{name:>9}" for name in ("/python", "/numba", "/fast", "/c"))
+    ratios = "".join(f"{name:>9}" for name in ("/python", "/numba", "/fast", "/c", "/rounded"))
     return f"{'program, ms':<28}{times}{ratios}{'first':>8}{'disk':>7}{'numba':>8}  strict"
 
 
@@ -51,7 +52,7 @@ def line(row: Row) -> str:
     times = "".join(f"{'-':>10}" if s is None else f"{s * 1e3:>10.3f}" for s in shown)
     ratios = "".join(
         f"{row['ratios'][name]:>9.2f}" if name in row["ratios"] else f"{'-':>9}"
-        for name in ("python", "numba", "fastmath", "c")
+        for name in ("python", "numba", "fastmath", "c", "rounded")
     )
     first = row["first"]
     calls = "".join(
@@ -67,7 +68,7 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
     """The figures that are asked of the table."""
     ratios = {
         name: [row["ratios"][name] for row in rows if name in row["ratios"]]
-        for name in ("python", "numba", "fastmath", "c")
+        for name in ("python", "numba", "fastmath", "c", "rounded")
     }
     first = [r["first"] for r in rows]
     shares = [f["tw.jit"] / f["numba"] for f in first if "tw.jit" in f and "numba" in f]
@@ -81,6 +82,7 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
         "compared": {name: len(found) for name, found in ratios.items()},
         "below": [r["program"] for r in rows if r["ratios"].get("numba", 1.0) < LEAST_RATIO],
         "below_c": [r["program"] for r in lists if r["ratios"]["c"] < C_GOAL],
+        "below_rounded": [r["program"] for r in lists if r["ratios"].get("rounded", math.inf) < C_GOAL],
         "parakeet": len(lists),
         "operators_of_c": {r["program"]: r["operators_of_c"] for r in rows if "operators_of_c" in r},
         "first_share": geometric(shares),
@@ -104,7 +106,8 @@ def summary(rows: Sequence[Row]) -> str:
             f"{t['strict']} compiled under strict=True",
             f"geometric mean of the others' times over ours: {means}; goal {GOAL} over Numba without fastmath",
             f"below {LEAST_RATIO} of Numba: {len(t['below'])} {' '.join(t['below'])}",
-            f"of Parakeet's list below {C_GOAL} of C: {len(t['below_c'])} of {t['parakeet']} {' '.join(t['below_c'])}",
+            f"of Parakeet's list below {C_GOAL} of C: {len(t['below_c'])} of {t['parakeet']} {' '.join(t['below_c'])}; "
+            f"of C that rounds as NumPy does: {len(t['below_rounded'])} {' '.join(t['below_rounded'])}",
             f"operators, C's time over theirs: {geometric([*t['operators_of_c'].values()]):.2f} "
             f"({len(t['operators_of_c'])})",
             f"first calls: {t['first_share']:.2f} of Numba's; above a third: {len(t['slow_first'])}; "

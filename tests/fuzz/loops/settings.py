@@ -5,7 +5,7 @@ of the loop language; as a long program, in parts, or without the passes that ch
 more settings adds them here.
 
 Most of a case's time would be compiling. What the settings of a case share (types, passes) is done once for it, and
-LLVM's passes run for one case in four; the others take the code as it is emitted, quickly translated.
+LLVM's passes run for one case in eight; the others take the code as it is emitted, quickly translated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tilewise.kernel.program.optimise import NAMES
 from tilewise.kernel.program.optimise.slices import blocks
 
 Setting = Callable[[], AbstractContextManager[Any]]
-GOOD = 8  # two of so many cases are compiled by all of LLVM's passes
+GOOD = 16  # two of so many cases are compiled by all of LLVM's passes
 _PASSES = '"passes"="standard"'  # the attribute of functions that they run on
 _object_code = compiler.object_code
 
