@@ -72,3 +72,19 @@ def test_errors_are_numpys(call):
 def test_weights_of_another_length():
     with pytest.raises(ValueError, match="same length"):
         weighed(X, np.ones(3))
+
+
+@tw.jit(strict=True)
+def chosen(a, n, x):
+    for _ in range(1):
+        made = np.where(a > 1, a, n), np.where(a > 1, 300, a), np.where(a > 1, -1, x), np.where(a > 1, n, 2)
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i8", "u8", "f4", "?"])
+@pytest.mark.parametrize("n", [-3, 300, 1])
+def test_where_converts_numbers_of_python_as_elements(dtype, n):
+    a = np.array([0, 1, 2, 3], dtype)
+    for found, want in zip(chosen(a, n, a[0]), chosen.__wrapped__(a, n, a[0]), strict=True):
+        assert found.dtype == want.dtype
+        np.testing.assert_array_equal(found, want)

@@ -218,20 +218,80 @@ def call_that_reads_after_a_write(x, y):
 
 
 @pytest.mark.parametrize(
-    "f",
-    [
-        choice_of_views, call_of_two_types, call_after_a_write, call_after_another_reads,
-        call_that_reads_after_a_write,
-    ],
-)  # fmt: skip
-def test_what_is_not_moved_before_the_rest_of_its_statement(f: Callable[..., Any]) -> None:
-    """What gives several types is done first: not if the rest would see it."""
+    "f", [call_of_two_types, call_after_a_write, call_after_another_reads, call_that_reads_after_a_write]
+)
+def test_what_stands_before_a_call_of_several_types(agree: Callable[..., Ended], f: Callable[..., Any]) -> None:
+    """What gives several types is done in a statement of its own, after what is read and written before it."""
+    agree(f, np.ones((4, 4)), np.zeros((4, 4)))
+
+
+def test_what_is_not_moved_before_the_rest_of_its_statement() -> None:
     ours, plain = ([np.ones((4, 4)), np.zeros((4, 4))] for _ in range(2))
     with tw.config(fallback="silent"):
-        found = ended(tw.jit(f), ours)
-    assert same(found, ended(f, plain)) and same(ours, plain)
+        found = ended(tw.jit(choice_of_views), ours)
+    assert same(found, ended(choice_of_views, plain)) and same(ours, plain)
     with pytest.raises(tw.TilewiseError):
-        tw.jit(f, strict=True)(*ours)
+        tw.jit(choice_of_views, strict=True)(*ours)
+
+
+def element_before_extreme(p, i, j):
+    for _ in range(2):
+        p[i] += min(p[j], 0)
+    return p
+
+
+def part_before_extreme(p, i, j):
+    for _ in range(2):
+        p[i : i + 2] += min(p[j], 0)
+        p[1 // i :] *= max(p[j], 0)
+    return p
+
+
+def operands_before_extremes(p, i, j):
+    s = 0.0
+    for _ in range(2):
+        s = p[i] * 2 - (p[j] + max(p[i - 1], 3) * min(1, p[j + 1]))
+    return s
+
+
+def arrays_before_extremes(p, i, j):
+    q = p
+    for _ in range(2):
+        q = p * 2 + min(p[j], 0)
+        p[int(p[i] > 0)] = p[i] + max(p[j], 2)
+    return q
+
+
+def draws_before_extremes(p, i, j):
+    rng = np.random.default_rng(abs(i))
+    for _ in range(2):
+        p[rng.integers(2)] += min(rng.random(), 1) + max(2, rng.random() * 4)
+        p[0] = rng.random(2).sum() + min(rng.random(), 1)
+    return p, rng.random()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        element_before_extreme, part_before_extreme, operands_before_extremes, arrays_before_extremes,
+        draws_before_extremes,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("places", [(0, 1), (9, 8), (1, 8), (9, 1), (-1, 2), (1, 0), (-9, 8)])
+def test_what_fails_first(agree: Callable[..., Ended], f: Callable[..., Any], places: tuple[int, int]) -> None:
+    agree(f, np.array([1.5, -2.0, 3.0, 4.0]), *places)
+
+
+def elements_by_an_array(p, j):
+    for _ in range(1):
+        p[np.array([j, 0])] += min(p[j], 0)
+    return p
+
+
+def test_an_update_by_an_array_is_left_to_python() -> None:
+    p = np.array([1.5, -2.0])
+    with pytest.raises(tw.TilewiseError, match="choice of int or float64"):
+        tw.jit(elements_by_an_array, strict=True)(p, 1)
 
 
 def below(x, k):

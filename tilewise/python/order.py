@@ -53,6 +53,44 @@ def memory_meets(lo: Statements, node: ast.AST, part: ast.AST, before: list[Stmt
     )
 
 
+def operands_before(node: ast.AST, part: ast.AST) -> list[ast.expr]:
+    """The largest parts of a statement that are evaluated before another one, and may fail or do something."""
+    found: list[ast.expr] = []
+
+    def reached(n: ast.AST) -> bool:
+        if n is part:
+            return True
+        known = len(found)
+        if isinstance(n, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+            return False
+        if any(map(reached, _inside(n))):
+            return True
+        if isinstance(n, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Call | ast.Subscript):
+            del found[known:]
+            found.append(n)
+        return False
+
+    reached(node)
+    return found
+
+
+def acts(block: Sequence[Stmt]) -> bool:
+    """Whether statements do what others see, other than writing arrays."""
+    return any(
+        isinstance(s, Invoke) or (isinstance(s, HostCall) and bool(s.effect or s.draw))
+        for s in statements(tuple(block))
+    )
+
+
+def _inside(n: ast.AST) -> list[ast.AST]:
+    """The parts of a part of a statement, in the order in which they are evaluated."""
+    found: list[ast.AST] = []
+    for name in ("value", "targets") if isinstance(n, ast.Assign) else n._fields:
+        inner: Any = getattr(n, name, None)
+        found += [x for x in (inner if isinstance(inner, list) else [inner]) if isinstance(x, ast.AST)]
+    return found
+
+
 def _earlier(node: ast.AST, part: ast.AST) -> list[ast.AST]:
     """What is evaluated before a part of a statement."""
     found: list[ast.AST] = []
@@ -60,11 +98,8 @@ def _earlier(node: ast.AST, part: ast.AST) -> list[ast.AST]:
     def reached(n: ast.AST) -> bool:
         if n is part:
             return True
-        fields = ("value", "targets") if isinstance(n, ast.Assign) else n._fields
-        for name in fields:
-            inner: Any = getattr(n, name, None)
-            if any(reached(x) for x in (inner if isinstance(inner, list) else [inner]) if isinstance(x, ast.AST)):
-                return True
+        if any(map(reached, _inside(n))):
+            return True
         found.append(n)
         return False
 

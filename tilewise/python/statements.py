@@ -115,6 +115,12 @@ class Statements(Names):
             raise error
         if self.splitting >= MOST_SPLITS:
             raise error
+        before = order.operands_before(node, error.node)
+        swapped = self.operands_first(node, before)
+        if swapped is not None:
+            return swapped
+        if isinstance(node, ast.AugAssign) and node.target in before:
+            raise error
         name = f"call@{error.node.lineno}.{error.node.col_offset}"
         self.scope.locals = self.scope.locals | {name}
         at = error.node
@@ -138,10 +144,52 @@ class Statements(Names):
             self.share(source, full)
         if self.env is None:
             raise Dead
-        if order.memory_meets(self, node, at, done, self.b.block[start:]):
+        made = self.b.block[start:]
+        if order.memory_meets(self, node, at, done, made) or (before and order.acts(made)):
             raise error
-        swap = _Swap(error.node, ast.copy_location(ast.Name(name, ast.Load()), error.node))
-        return swap.visit(copy.deepcopy(node, {id(error.node): error.node}))
+        return _swapped(node, {error.node: ast.copy_location(ast.Name(name, ast.Load()), error.node)})
+
+    def operands_first(self, node: Any, before: list[ast.expr]) -> Any:
+        """Give names to what a statement evaluates before a call, in its order; None: there is nothing to name.
+
+        What fails first, or draws the first random number, is then what does in Python.
+        """
+        if isinstance(node, ast.AugAssign) and node.target in before:
+            return self._element_first(node)
+        names: dict[ast.AST, ast.AST] = {}
+        for at in before:
+            start, env = len(self.b.block), dict(self.env or {})
+            found = values.value(self, at)
+            if isinstance(found, Scalar | Array | Lazy):
+                names[at] = self._named(at, found)
+            else:
+                del self.b.block[start:]
+                self.env = env
+        return _swapped(node, names) if names else None
+
+    def _element_first(self, node: ast.AugAssign) -> Any:
+        """x[i] += value, where x[i] is looked at before the value."""
+        target = node.target
+        assert isinstance(target, ast.Subscript)
+        parts = order.operands_before(ast.Tuple([target.value, target.slice, node.value]), node.value)
+        if (swapped := self.operands_first(node, parts)) is not None:
+            return swapped
+        base = values.value(self, target.value)
+        index = subscripts.fixed(self, values.index_of(self, target.slice))
+        old = subscripts.get_item(self, base, index, node.lineno)
+        if isinstance(old, Scalar):
+            value = ast.copy_location(ast.BinOp(self._named(target, old), node.op, node.value), node)
+            return ast.copy_location(ast.Assign([target], value), node)
+        if isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
+            return ast.copy_location(ast.AugAssign(self._named(target, old), node.op, node.value), node)
+        return None
+
+    def _named(self, at: ast.expr, found: Value) -> ast.Name:
+        """A name for the value of an expression."""
+        name = f"before@{at.lineno}.{at.col_offset}.{at.end_lineno}.{at.end_col_offset}"
+        self.scope.locals = self.scope.locals | {name}
+        self.bind(name, found, at.lineno)
+        return ast.copy_location(ast.Name(name, ast.Load()), at)
 
     def expression(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -368,13 +416,18 @@ class Statements(Names):
 
 
 class _Swap(ast.NodeTransformer):
-    """Puts one expression in the place of another."""
+    """Puts expressions in the place of others."""
 
-    def __init__(self, old: ast.AST, new: ast.AST) -> None:
-        self.old, self.new = old, new
+    def __init__(self, new: dict[ast.AST, ast.AST]) -> None:
+        self.new = new
 
     def visit(self, node: ast.AST) -> Any:
-        return self.new if node is self.old else self.generic_visit(node)
+        return self.new[node] if node in self.new else self.generic_visit(node)
+
+
+def _swapped(node: Any, new: dict[ast.AST, ast.AST]) -> Any:
+    """A copy of a statement with other expressions in it."""
+    return _Swap(new).visit(copy.deepcopy(node, {id(x): x for x in new}))
 
 
 def _makes_dict(node: ast.expr) -> bool:

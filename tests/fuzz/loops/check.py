@@ -14,6 +14,7 @@ from tests.fuzz.loops.outcome import Outcome, Runaway, difference, parts_of, run
 from tests.fuzz.loops.overflow import accepted
 from tests.fuzz.loops.settings import Setting
 
+COPIES = re.compile(r"(?m)^(\s*\w+\[.*\]) = (\w+(?:\[.*\])?)$")
 CALLS = (0, 0, 1)  # the second has code at hand, the third has other values
 Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -51,6 +52,16 @@ def compared(case: Case, got: Outcome, want: Outcome) -> tuple[str, str]:
     return difference(replace(got, result=mine[:-rough]), replace(want, result=theirs[:-rough]))
 
 
+def copied(case: Case, call: int, got: Outcome) -> bool:
+    """Whether an outcome is Python's where a slice is set to a copy of another.
+
+    `x[::2] = x[:3]` is to read before it writes; NumPy 2.4 makes no copy there, and has read what it had written.
+    """
+    apart = replace(case, source=COPIES.sub(r"\1 = np.array(\2)", case.source))
+    want = expected(apart, call) if apart != case else None
+    return want is not None and (not compared(apart, got, want)[0] or accepted(apart, call, got))
+
+
 def check(case: Case, settings: Mapping[str, Setting], jit: Compiler = tw.jit) -> Failure | None:
     """The first difference under any of the settings."""
     for name, setting in settings.items():
@@ -62,7 +73,7 @@ def check(case: Case, settings: Mapping[str, Setting], jit: Compiler = tw.jit) -
                     continue
                 got = run(compiled, case.arguments(call))
                 kind, text = compared(case, got, want)
-                if kind and not accepted(case, call, got):
+                if kind and not accepted(case, call, got) and not copied(case, call, got):
                     return Failure(kind, f"{text} (call {turn + 1})", name, CALLS[: turn + 1])
     return None
 

@@ -20,7 +20,7 @@ from tilewise import tuning
 from tilewise.api.functions import source_call
 from tilewise.backend.llvm.compile import compiler
 from tilewise.backend.llvm.program import outline
-from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise import NAMES, terms
 from tilewise.kernel.program.optimise.slices import blocks
 
 Setting = Callable[[], AbstractContextManager[Any]]
@@ -78,9 +78,9 @@ def _once(f: Callable[..., Any], key: Callable[..., Any]) -> Callable[..., Any]:
 def cheaply(case: int, whole: bool = False) -> Iterator[None]:
     """For all settings of one case: nothing is done twice. `whole`: with all of LLVM's passes, whichever it is."""
     kept = source_call.specialise, source_call.optimised
-    large = blocks.LEAST, blocks.BLOCK
-    if case % 2:  # slices are short here
-        blocks.LEAST, blocks.BLOCK = 2, 3
+    large = blocks.LEAST, blocks.BLOCK, terms.LEAST, terms.TERMS
+    if case % 2:  # slices and loops are short here
+        blocks.LEAST, blocks.BLOCK, terms.LEAST, terms.TERMS = 2, 3, 2, 3
     # Functions of a case are made anew for every setting, from the same source.
     source_call.specialise = _once(kept[0], lambda f, args, options, guards, apart: (repr((args, options)), apart))
     source_call.optimised = _once(kept[1], lambda program, off: (id(program.body), program.apart, off))
@@ -89,7 +89,7 @@ def cheaply(case: int, whole: bool = False) -> Iterator[None]:
         yield
     finally:
         source_call.specialise, source_call.optimised = kept
-        blocks.LEAST, blocks.BLOCK = large
+        blocks.LEAST, blocks.BLOCK, terms.LEAST, terms.TERMS = large
         compiler.object_code = _object_code
 
 

@@ -11,8 +11,8 @@ from tilewise.api.functions.source_call import SourceFunction
 from tilewise.api.functions.warn import name_of, refusal
 from tilewise.backend import host_backend
 from tilewise.config import current
-from tilewise.kernel.program.ir import RERUN, Block, For, Load, Loop, Op, Program, Store
-from tilewise.kernel.program.walk import BLOCKS, expressions
+from tilewise.kernel.program.ir import RERUN, Alloc, Block, For, Load, Loop, Op, Program, Store
+from tilewise.kernel.program.walk import BLOCKS, expressions, statements
 from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
 
@@ -67,7 +67,7 @@ def _loops(block: Block, program: Program, indent: str) -> Iterator[str]:
         if isinstance(s, For) and not s.rare:
             name = "its elements" if s.name.startswith("$") else s.name.partition(":")[0]
             how = "; independent: on all cores where that is worth it" if s.parallel else ""
-            how += "; in another order where no subscript can be out of range" if s.proved else ""
+            how += _second_form(s)
             yield f"{indent}line {s.line}: for {name}: {_checks(s, program)}{how}"
         elif isinstance(s, Loop):
             yield f"{indent}line {s.line}: while: {_checks(s, program)}"
@@ -75,6 +75,13 @@ def _loops(block: Block, program: Program, indent: str) -> Iterator[str]:
         for name in BLOCKS.get(type(s), ()) if not (isinstance(s, For) and s.rare) else ():
             if name != "proved":
                 yield from _loops(getattr(s, name), program, deeper)
+
+
+def _second_form(s: For) -> str:
+    """What is done where no subscript can be out of range."""
+    if any(isinstance(x, Alloc) for x in statements(s.proved)):
+        return "; terms of its sums side by side, where no subscript can be out of range"
+    return "; in another order where no subscript can be out of range" if s.proved else ""
 
 
 def _checks(loop: For | Loop, program: Program) -> str:

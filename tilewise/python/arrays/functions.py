@@ -339,7 +339,11 @@ def _where(lo: Statements, kind: str, g: Given) -> Value:
         raise Refused("where without values", g.line)
 
     def one(c: Scalar, x: Scalar, y: Scalar) -> Scalar:
-        t, p, q = conditions.common(lo, x, y, g.line, [], [])
+        if x.t.py == y.t.py:
+            t, p, q = conditions.common(lo, x, y, g.line, [], [])
+        else:  # a number of Python that does not fit is converted like an element, without an error
+            t = Num(False, arithmetic.resolved("add", arithmetic._spec(x), arithmetic._spec(y))[-1])
+            p, q = arithmetic.cast(x.e, t.dtype), arithmetic.cast(y.e, t.dtype)
         return Scalar(Num(False, t.dtype), Op("where", t.dtype, (arithmetic.truth(c), p, q)))
 
     if any(isinstance(a, Array | Lazy) for a in g.args):

@@ -2,5 +2,5 @@
 
 NAMES = (
     "unify", "inline", "conditions", "bit_counts", "hoist", "ranges", "split_names", "loop_fusion", "loop_blocks",
-    "loop_order", "small_arrays", "private", "loop_threads",
+    "zeros", "loop_order", "small_arrays", "terms", "private", "loop_threads",
 )  # fmt: skip

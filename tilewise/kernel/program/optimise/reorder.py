@@ -74,7 +74,7 @@ class _Maker:
         else:
             return ()
         wide = ir.Op("greater_equal", ir.BOOL, (_minus(j.stop, j.start), ir.Const(ir.INT, WIDE)))
-        return (ir.If(wide, form, (_surely(replace(j, rare=True)),)),) if form else ()
+        return (ir.If(wide, form, (surely(replace(j, rare=True)),)),) if form else ()
 
     def _blocks(self, j: ir.For) -> ir.Block:
         """Blocks of j, each with j as the innermost loop: they are for several threads."""
@@ -116,10 +116,10 @@ class _Maker:
                 *(s for t in many for s in part(after, t)),
             )
             end = _minus(j.stop, ir.Const(ir.INT, width - 1))
-            out.append(_surely(replace(j, start=first, stop=end, step=by, body=body)))
+            out.append(surely(replace(j, start=first, stop=end, step=by, body=body)))
             whole = ir.Op("floor_divide", ir.INT, (_minus(j.stop, first), by))
             first = ir.Op("add", ir.INT, (first, ir.Op("multiply", ir.INT, (whole, by), exact=True)), exact=True)
-        return (*out, _surely(replace(j, start=first, rare=True)))
+        return (*out, surely(replace(j, start=first, rare=True)))
 
     def _copy(self, name: str, t: int) -> str:
         new = f"{name}~{t}"
@@ -152,7 +152,7 @@ def _sunk(j: ir.For, block: ir.Block) -> ir.Block:
             run.append(s)
             continue
         if run:
-            out.append(_surely(replace(j, body=tuple(run), independent=True)))
+            out.append(surely(replace(j, body=tuple(run), independent=True)))
             run = []
         if s is not None:
             out.append(replace(s, body=_sunk(j, s.body)))
@@ -231,7 +231,7 @@ def _accesses(block: ir.Block) -> list[tuple[str, tuple[ir.Expr, ...], bool]]:
     return found
 
 
-def _surely(s: ir.For) -> ir.For:
+def surely(s: ir.For) -> ir.For:
     """A loop whose subscripts are in range."""
 
     def change(node: Any) -> Any:

@@ -18,7 +18,9 @@ from tilewise.kernel.program.optimise.slices.blocks import blocks
 from tilewise.kernel.program.optimise.slices.fusion import fusion
 from tilewise.kernel.program.optimise.slices.split_names import split_names
 from tilewise.kernel.program.optimise.small_arrays import small_arrays
+from tilewise.kernel.program.optimise.terms import terms
 from tilewise.kernel.program.optimise.unify import unify
+from tilewise.kernel.program.optimise.zeros import zeros
 
 PASSES: dict[str, Callable[[Program], Program]] = {
     "unify": unify,
@@ -30,8 +32,10 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "split_names": split_names,
     "loop_fusion": fusion,
     "loop_blocks": blocks,
+    "zeros": zeros,
     "loop_order": reorder,
     "small_arrays": small_arrays,
+    "terms": terms,
     "private": private,
     "loop_threads": parallel,
 }
