@@ -262,6 +262,13 @@ def arrays_before_extremes(p, i, j):
     return q
 
 
+def slices_before_extremes(p, i, j):
+    for row in (p, p[1:]):
+        row[0:2] += max(1e300, 0)
+        row[1:-1] = row[1::2][: len(row) - 2] - min(0, 1e300)
+    return p
+
+
 def draws_before_extremes(p, i, j):
     rng = np.random.default_rng(abs(i))
     for _ in range(2):
@@ -274,7 +281,7 @@ def draws_before_extremes(p, i, j):
     "f",
     [
         element_before_extreme, part_before_extreme, operands_before_extremes, arrays_before_extremes,
-        draws_before_extremes,
+        slices_before_extremes, draws_before_extremes,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("places", [(0, 1), (9, 8), (1, 8), (9, 1), (-1, 2), (1, 0), (-9, 8)])

@@ -115,6 +115,7 @@ class Statements(Names):
             raise error
         if self.splitting >= MOST_SPLITS:
             raise error
+        self.b.kept, self.b.steadily = {}, {}  # what was computed is gone
         before = order.operands_before(node, error.node)
         swapped = self.operands_first(node, before)
         if swapped is not None:
@@ -164,7 +165,7 @@ class Statements(Names):
                 names[at] = self._named(at, found)
             else:
                 del self.b.block[start:]
-                self.env = env
+                self.b.kept, self.b.steadily, self.env = {}, {}, env
         return _swapped(node, names) if names else None
 
     def _element_first(self, node: ast.AugAssign) -> Any:
