@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,8 @@ def same(x: Any, y: Any) -> bool:
         return bool(np.allclose(x, y, rtol=1e-12, equal_nan=True)) if x.dtype.kind in "fc" else bool((x == y).all())
     if isinstance(x, np.random.Generator | np.random.RandomState):
         return pickle.dumps(x) == pickle.dumps(y)
+    if isinstance(x, random.Random):
+        return x.getstate() == y.getstate()
     if isinstance(x, float | complex | np.inexact):
         return bool(np.isclose(x, y, rtol=1e-12, equal_nan=True))
     return bool(x == y)

@@ -10,6 +10,7 @@ import builtins
 import copy
 import functools
 import math
+import random
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ from tilewise.python.arrays import functions
 from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import recursion, signatures
 from tilewise.python.host import library as host_library
-from tilewise.python.host import state
+from tilewise.python.host import python_random, state
 from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import builtin_functions, math_functions, numpy_functions, sequences, written
 
@@ -127,8 +128,7 @@ def call(lo: Statements, node: ast.Call) -> Value:
             base = values.spilled(lo, base, block, at, line)
             return functions.method(lo, base, node.func.attr, args, options, line)
         if isinstance(base, Static) and isinstance(base.value, (Opaque, *state.GENERATORS)):
-            args, options = arguments(lo, node)
-            made = host_library.of_object(lo, base.value, node.func.attr, args, options, line)
+            made = of_generator(lo, base, node.func.attr, node)
             if made is not None:
                 return made
         if isinstance(base, List):
@@ -154,6 +154,12 @@ def call(lo: Statements, node: ast.Call) -> Value:
         pairs = zip(a.kwonlyargs, a.kw_defaults, strict=True)
         named = {k.arg: values.default(lo, f, d) for k, d in pairs if d is not None}
         return inlined(lo, f.node, None, f.scope, f.name, args, options, node, defaults, named)
+    if f is random.Random:
+        return host_library.generator(lo, f, *arguments(lo, node), line)
+    if isinstance(owner := getattr(f, "__self__", None), random.Random):  # random.random, and its like
+        made = of_generator(lo, Static(owner), f.__name__, node)
+        if made is not None:
+            return made
     known = library(f)
     if known is None:
         f = plain(f)
@@ -191,6 +197,15 @@ def call(lo: Statements, node: ast.Call) -> Value:
             return of_written(lo, *given, {}, node)
         return functions.of_numpy(lo, known.name, known.kind, args, options, line)
     raise Refused(f"a call of {known.name}", line)
+
+
+def of_generator(lo: Statements, generator: Static, name: str, node: ast.Call) -> Value | None:
+    """A method of a generator of random numbers."""
+    args, options = arguments(lo, node)
+    found = generator.value.sample if isinstance(generator.value, Opaque) else generator.value
+    if type(found) is random.Random and name in python_random.WRITTEN:
+        return of_written(lo, python_random.WRITTEN[name], [generator, *args], options, node)
+    return host_library.of_object(lo, generator.value, name, args, options, node.lineno)
 
 
 def extreme_before(lo: Statements, node: ast.Call, full: str) -> None:

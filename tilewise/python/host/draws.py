@@ -1,4 +1,4 @@
-"""Draws of one number that NumPy's C functions give, too. In: a generator, a method and its arguments. Out: a `Native`.
+"""Draws of one number that C functions give, too. In: a generator, a method and its arguments. Out: a `Native`.
 
 Which C function a method is, and what it asks of its arguments, is as in NumPy's numpy/random/_generator.pyx and
 mtrand.pyx. A method of RandomState is here only where it needs nothing but the bits: its normal numbers come in pairs.
@@ -6,6 +6,7 @@ mtrand.pyx. A method of RandomState is here only where it needs nothing but the 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from tilewise.kernel.program.ir import BOOL, INT, Const, Draw, Expr, Op
 from tilewise.python.build import Opaque, Scalar, Static, Value
+from tilewise.python.host import python_random
 from tilewise.python.host.state import GENERATORS, LOCAL
 from tilewise.python.scalars import arithmetic
 
@@ -75,6 +77,9 @@ def native(lo: Statements, found: Any, name: str, args: list[Value], options: di
     sample = found.sample if isinstance(found, Opaque) else found
     if not isinstance(sample, GENERATORS):
         return None
+    if isinstance(sample, random.Random):
+        pythons = python_random.draw(name, args, options)
+        return Native(Draw(place(lo, found), *pythons[:2]), pythons[2]) if pythons is not None else None
     modern = isinstance(sample, np.random.Generator)
     row = (_GENERATOR if modern else _STATE).get(name)
     if row is None or (name == "rand" and args):
@@ -101,6 +106,8 @@ def native(lo: Statements, found: Any, name: str, args: list[Value], options: di
 def sampled(generator: Any, name: str) -> Callable[..., Any]:
     """A method for samples of arguments: whole numbers lie between ends that are apart."""
     f = getattr(generator, name)
+    if isinstance(generator, random.Random):
+        return python_random.sampled(name)
     if name not in ("integers", "randint"):
         return f  # type: ignore[no-any-return]
 

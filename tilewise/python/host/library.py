@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def _random(
 ) -> Value | None:
     """np.random.name(...): the stream that everybody shares, or a generator of its own."""
     if name in ("default_rng", "RandomState"):
-        return _generator(lo, name, args, options, line)
+        return generator(lo, getattr(np.random, name), args, options, line)
     if kind == "tilewise" or not hasattr(np.random.RandomState, name):
         return None
     f, sample = getattr(np.random, name), draws.sampled(np.random.RandomState(0), name)
@@ -141,17 +142,16 @@ def _drawn(
     )
 
 
-def _generator(lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
+def generator(lo: Statements, make: Any, args: list[Value], options: dict[str, Value], line: int) -> Value:
     """A generator that is made inside: it gets a place in the table of the call."""
-    sample: Any = np.random.default_rng(0) if name == "default_rng" else np.random.RandomState(0)
-    place = lo.b.object((lo.scope.prefix, line, name), sample)
-    make = getattr(np.random, name)
+    name = make.__name__
+    place = lo.b.object((lo.scope.prefix, line, name), make(0))
 
     def store(*given: Any, **named: Any) -> None:
         state.keep_object(place.at, make(*given, **named))
 
     anew = draws.Native(Draw(draws.place(lo, place)), [])
-    calling.called(lo, store, args, options, line, name=f"np.random.{name}", sampled=lambda *a, **k: None, native=anew)
+    calling.called(lo, store, args, options, line, name=name, sampled=lambda *a, **k: None, native=anew)
     return Static(place)
 
 
@@ -162,7 +162,8 @@ def of_object(
     sample = found.sample if isinstance(found, Opaque) else found
     if not isinstance(sample, state.GENERATORS) or not hasattr(sample, name):
         return None
-    sample = np.random.default_rng(0) if isinstance(sample, np.random.Generator) else np.random.RandomState(0)
+    makers: list[Any] = [np.random.default_rng, np.random.RandomState, random.Random]
+    sample = next(make(0) for make, k in zip(makers, state.GENERATORS, strict=True) if isinstance(sample, k))
 
     def fresh(_: Any, *given: Any, **named: Any) -> Any:
         return draws.sampled(sample, name)(*given, **named)

@@ -5,6 +5,7 @@ Compiled code cannot carry an exception, nor a generator of random numbers: they
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-GENERATORS = (np.random.Generator, np.random.RandomState)
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 class Surprise(Exception):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import random
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -21,7 +22,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.control import either, when, word_at
 from tilewise.backend.llvm.emit.text import Val
-from tilewise.backend.llvm.program import layout
+from tilewise.backend.llvm.program import layout, twister
 from tilewise.backend.llvm.program.environment import ask
 from tilewise.kernel.program import raised
 from tilewise.kernel.program.ir import Draw, Host, HostCall, Program
@@ -112,6 +113,10 @@ class Draws:
         function = fn.let(f"load ptr, ptr {word_at(fn, block, FUNCTIONS + self.used.functions.index(d.function))}")
 
         def here() -> None:
+            if d.function in twister.FUNCTIONS:
+                number = twister.drawn(fn, d.function, generator, args)
+                fn.do(f"store {twister.FUNCTIONS[d.function]} {number}, ptr {room}")
+                return
             if d.function == BOUNDED:
                 fn.do(f"call void {function}(ptr {generator}, {given})")
                 return
@@ -129,6 +134,10 @@ def _is(v: Val, need: str) -> Val:
     """Whether a number is as a function needs it."""
     if need == "positive":
         return v.cmp("ogt", 0.0)
+    if need == "count":
+        return v.cmp("sgt", 0)
+    if need == "bits":
+        return (v - 1).cmp("ult", 63)
     most = v.cmp("olt", _MOST[need]) if need in _MOST else v.cmp("oge", 0.0)
     return most & v.bits().cmp("sge", 0)  # -0.0 is negative here
 
@@ -141,6 +150,8 @@ def _library() -> Any:
 @cache
 def address_of(function: str) -> int:
     """The address of one of NumPy's C functions; 0: this NumPy does not show it."""
+    if function in twister.FUNCTIONS:
+        return int(twister.usable())
     try:
         return ctypes.cast(getattr(_library(), function), ctypes.c_void_p).value or 0
     except (AttributeError, OSError):
@@ -200,6 +211,8 @@ def _bits_of(generator: Any) -> tuple[int, Any]:
             bits = generator.bit_generator
         elif type(generator) is np.random.RandomState:
             bits = generator._bit_generator
+        elif type(generator) is random.Random:
+            return twister.address(generator), None
         else:
             return BY_PYTHON, None
         return bits.ctypes.bit_generator.value, bits
