@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewise.kernel.program.ir import Const, Expr, If, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Array, Dict, Lazy, Scalar, Static, Tuple, Value, negate, pick
+from tilewise.python.build import FALSE, TRUE, Array, Dict, Lazy, List, Scalar, Static, Tuple, Value, negate, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import PY_BOOL, Num, key, merge
@@ -19,6 +19,7 @@ from tilewise.python import values
 from tilewise.python.containers import dicts
 from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
+from tilewise.python.standard import written_lists
 
 
 def test(lo: Statements, node: ast.expr) -> Expr:
@@ -118,6 +119,10 @@ def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.
             raise Refused("is of something else than None", line)
         return arithmetic.constant((isinstance(x, Static) and x.value is None) == isinstance(op, ast.Is)), y
     if isinstance(op, ast.In | ast.NotIn):
+        if isinstance(y, List):
+            inside = calls.of_written(lo, written_lists.contains, [y, x], {}, right)
+            test = values.truth_of(lo, inside, line)
+            return Scalar(PY_BOOL, negate(test) if isinstance(op, ast.NotIn) else test), y
         return _contained(lo, x, y, isinstance(op, ast.NotIn), line), y
     return values.binary(lo, values.OPERATORS[type(op)], x, y, line), y
 

@@ -28,6 +28,7 @@ from tilewise.python.containers import lists, watched
 from tilewise.python.functions.nodes import names_in, walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
+from tilewise.python.standard import nested_loops
 from tilewise.python.statements import Statements
 from tilewise.python.types import Env, Num, Type, ints, join, key, patient, widen
 
@@ -62,6 +63,9 @@ class Lower(Statements):
     def for_(self, node: ast.For) -> None:
         if self.torn(node.iter) is not None:
             node = self._calm(node)
+        if (nest := nested_loops.written_out(self, node)) is not None:
+            self.block(nest)
+            return
         found = values.value(self, node.iter)
         if lists.changes(self, found, node.body):
             raise Refused("a loop over a list that it changes", node.lineno, "Loop over a range")

@@ -56,17 +56,35 @@ def _raised(lo: Statements, kind: type[Exception], args: list[ast.expr], line: i
         if text or not args:
             lo.fail(kind.__name__, text, line, *parts)
     computed: list[Value] = []
-    trees = [_textual(lo, a, computed) for a in args]
-    body = ast.Tuple(trees, ast.Load())
-    names = ast.arguments([], [ast.arg(f"v{k}") for k in range(len(computed))], None, [], [], None, [])
-    tree = ast.fix_missing_locations(ast.Expression(ast.Lambda(names, body)))
-    message: Any = eval(compile(tree, "<message>", "eval"), {})
+    message = _texts(lo, args, computed)
 
     def act(*given: Any) -> None:
         raise kind(*message(*given))
 
     calling.called(lo, act, computed, {}, line, name=kind.__name__, sampled=lambda *a: None)
     lo.fail("AssertionError", "", line)
+
+
+def printed(lo: Statements, node: ast.Call) -> Value | None:
+    """print of texts with what is computed in them; None: it has none."""
+    if node.keywords or not any(_is_text(lo, a) and not isinstance(a, ast.Constant) for a in node.args):
+        return None
+    computed: list[Value] = []
+    texts = _texts(lo, node.args, computed)
+
+    def act(*given: Any) -> None:
+        print(*texts(*given))
+
+    return calling.called(lo, act, computed, {}, node.lineno, name="print", effect=True, sampled=lambda *a: None)
+
+
+def _texts(lo: Statements, args: list[ast.expr], computed: list[Value]) -> Any:
+    """A function of Python that gives some arguments, of what is computed in them."""
+    trees = [_textual(lo, a, computed) for a in args]
+    body = ast.Tuple(trees, ast.Load())
+    names = ast.arguments([], [ast.arg(f"v{k}") for k in range(len(computed))], None, [], [], None, [])
+    tree = ast.fix_missing_locations(ast.Expression(ast.Lambda(names, body)))
+    return eval(compile(tree, "<text>", "eval"), {})
 
 
 def _integers_only(lo: Statements, args: list[ast.expr], line: int) -> tuple[str, tuple[Expr, ...]] | None:

@@ -27,6 +27,7 @@ from tilewise.python.functions.nodes import walk
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
+from tilewise.python.standard import written_lists
 from tilewise.python.types import PY_FLOAT, Arr, Env, Obj, join
 
 Result = TypeVar("Result")
@@ -282,6 +283,9 @@ class Statements(Names):
                 assign.update(self, now, op, other, line)
                 if self.scope.prefix + node.target.id in self.rebound:
                     self.assign_to(node.target, now, line)
+                return
+            if isinstance(now, List) and op == "+":
+                calls.of_written(self, written_lists.extend, [now, other], {}, node)
                 return
             if (isinstance(now, Scalar) and isinstance(other, Array | Lazy)) or isinstance(now, Scalar | Tuple):
                 self.assign_to(node.target, values.binary(self, op, now, other, line, node), line)

@@ -35,13 +35,14 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import conditions, order
 from tilewise.python.arrays import attributes, elementwise, subscripts
-from tilewise.python.containers import dicts, lists
+from tilewise.python.containers import dicts, lists, tuples
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
 from tilewise.python.scalars import arithmetic
 from tilewise.python.standard import written
 
+UFUNC_METHODS = frozenset(("outer", "reduce", "accumulate", "reduceat", "at"))
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
@@ -177,6 +178,8 @@ def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
         if op == "@":
             return attributes.product(lo, x, y, line)
         return elementwise.elementwise(lo, lambda p, q: arithmetic.binary(lo.b, op, p, q, line), op, (x, y), line)
+    if isinstance(x, Tuple) and isinstance(y, Tuple) and op in tuples.COMPARISONS:
+        return tuples.compared(lo, op, x, y, line)
     if isinstance(x, Tuple) and isinstance(y, Tuple) and op == "+":
         if x.listed != y.listed:
             raise Refused("+ of a list and a tuple", line)
@@ -315,7 +318,7 @@ def _attribute(lo: Statements, node: ast.Attribute) -> Value:
             return calls.member(lo, base.value, node.attr, found, node.lineno)
         if isinstance(base.value, np.finfo | np.iinfo) and hasattr(base.value, node.attr):
             return given(lo, getattr(base.value, node.attr), node.attr, node.lineno)
-        if isinstance(base.value, calls.Library) and node.attr in ("outer", "reduce"):
+        if isinstance(base.value, calls.Library) and node.attr in UFUNC_METHODS:
             return Static(calls.Library(base.value.kind, f"{base.value.name}.{node.attr}"))
         raise Refused(f"the attribute {node.attr} of an object", node.lineno, "Give its value as an argument")
     if isinstance(base, Scalar) and node.attr in ("real", "imag"):

@@ -103,7 +103,7 @@ def put_by_python(lo: Statements, base: Array, index: tuple[Value, ...], value: 
     """base[index] = value, any subscripts that NumPy takes."""
     one = index[0] if len(index) == 1 else Tuple(index)
     calling.called(
-        lo, operator.setitem, [base, one, value], {}, line, name="an assignment", writes=0,
+        lo, operator.setitem, [base, one, value], {}, line, name="an assignment", writes=[0],
         sampled=lambda *_: None,
     )  # fmt: skip
     return True

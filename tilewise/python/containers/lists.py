@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 from tilewise.python.arrays import elementwise
 from tilewise.python.containers import columns
 from tilewise.python.functions import calls
+from tilewise.python.host import calling
 from tilewise.python.standard import sequences
 
 _HARMLESS = frozenset("len abs float int bool range min max print".split())
@@ -117,7 +118,36 @@ def method(lo: Statements, found: List, name: str, args: list[Value], line: int)
     if name == "clear" and not args:
         lo.b.emit(Set(n, ZERO))
         return Static(None)
-    raise Refused(f"the method {name} of a list", line, "Use append, pop, clear, or an array")
+    raise Refused(f"the method {name} of a list", line, "Use append, pop, insert, sort and the like, or an array")
+
+
+def sort(lo: Statements, found: List, reverse: Value | None, line: int) -> Value:
+    """x.sort(), by Python: columns of tuples are sorted together."""
+    found = now(lo, found)
+    down = reverse.e if isinstance(reverse, Scalar) else Const("bool", False)
+    if not isinstance(down, Const) or not (reverse is None or isinstance(reverse, Scalar)):
+        raise Refused("sort with this", line)
+    if found.t.item is None:
+        return Static(None)
+    shown = shown_in(lo, found, line)
+
+    def act(*parts: Any) -> None:
+        rows: Any = [x.tolist() for x in parts]
+        if len(parts) == 1:
+            rows[0].sort(reverse=bool(down.value))
+            parts[0][:] = rows[0]
+            return
+        rows = sorted(zip(*rows, strict=True), reverse=bool(down.value))
+        for x, items in zip(parts, zip(*rows, strict=True), strict=False):
+            x[:] = items
+
+    calling.called(lo, act, shown, {}, line, name="list.sort", sampled=_sorted, writes=range(len(shown)))
+    return Static(None)
+
+
+def _sorted(*parts: Any) -> None:
+    for x in parts:
+        x.tolist().sort()
 
 
 def as_array(lo: Statements, found: List, line: int) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import cmath
 import copy
 import functools
 import math
@@ -38,14 +39,21 @@ from tilewise.python.types import MOST, Num, Obj, Tup, Type, ints, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import values
+from tilewise.python import raising, values
 from tilewise.python.arrays import functions
 from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import recursion, signatures
+from tilewise.python.host import calling, python_random, state
 from tilewise.python.host import library as host_library
-from tilewise.python.host import python_random, state
 from tilewise.python.scalars import arithmetic
-from tilewise.python.standard import builtin_functions, math_functions, numpy_functions, sequences, written
+from tilewise.python.standard import (
+    builtin_functions,
+    math_functions,
+    numpy_functions,
+    sequences,
+    written,
+    written_lists,
+)
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}
@@ -132,9 +140,7 @@ def call(lo: Statements, node: ast.Call) -> Value:
             if made is not None:
                 return made
         if isinstance(base, List):
-            args, options = arguments(lo, node)
-            if not options:
-                return lists.method(lo, base, node.func.attr, args, line)
+            return of_list(lo, base, node, node.func)
         if isinstance(base, Dict):
             args, options = arguments(lo, node)
             if node.func.attr in ("keys", "values", "items") and not args and not base.t.members:
@@ -154,6 +160,10 @@ def call(lo: Statements, node: ast.Call) -> Value:
         pairs = zip(a.kwonlyargs, a.kw_defaults, strict=True)
         named = {k.arg: values.default(lo, f, d) for k, d in pairs if d is not None}
         return inlined(lo, f.node, None, f.scope, f.name, args, options, node, defaults, named)
+    if isinstance(f, FunctionType) and f.__module__ == written_lists.__name__:  # one that calls another
+        return of_written(lo, f, *arguments(lo, node), node)
+    if id(f) in written_lists.LIBRARY:
+        return of_written(lo, written_lists.LIBRARY[id(f)], *arguments(lo, node), node)
     if f is random.Random:
         return host_library.generator(lo, f, *arguments(lo, node), line)
     if isinstance(owner := getattr(f, "__self__", None), random.Random):  # random.random, and its like
@@ -184,19 +194,46 @@ def call(lo: Statements, node: ast.Call) -> Value:
         )
     if known.kind == "builtins" and known.name == "list" and len(node.args) == 1 and not node.keywords:
         return lists.comprehended(lo, sequences.as_list(node.args[0]))
+    if known.kind == "builtins" and known.name == "sorted" and len(node.args) == 1:
+        copied = lists.comprehended(lo, sequences.as_list(node.args[0]))
+        named = {k.arg or "": values.value(lo, k.value) for k in node.keywords}
+        if not isinstance(copied, List) or named.keys() - {"reverse"}:
+            raise Refused("sorted with a key", line)
+        lists.sort(lo, copied, named.get("reverse"), line)
+        return copied
     if known.kind == "builtins" and known.name in ("dict", "set") and not node.args and not node.keywords:
         name = f"{lo.scope.prefix}dict{node.col_offset}"
         return dicts.made(lo, [], name, line, members=known.name == "set")
+    if known.kind == "builtins" and known.name == "print" and (said := raising.printed(lo, node)) is not None:
+        return said
     args, options = arguments(lo, node)
     if known.kind == "builtins":
         return builtin_functions.call(lo, known.name, args, options, node)
     if known.kind == "math":
         return math_functions.call(lo, known.name, args, options, node)
+    if known.kind == "cmath":
+        return calling.called(lo, getattr(cmath, known.name), args, options, line, name=f"cmath.{known.name}")
     if known.kind in ("numpy", "tilewise"):
         if known.name == "bincount" and (given := numpy_functions.bincount_of(args, options)) is not None:
             return of_written(lo, *given, {}, node)
         return functions.of_numpy(lo, known.name, known.kind, args, options, line)
     raise Refused(f"a call of {known.name}", line)
+
+
+def of_list(lo: Statements, found: List, node: ast.Call, func: ast.Attribute) -> Value:
+    """A method of a list."""
+    if func.attr == "copy" and not node.args and not node.keywords:
+        return lists.comprehended(lo, sequences.as_list(func.value))
+    args, options = arguments(lo, node)
+    if func.attr == "sort" and not args and not options.keys() - {"reverse"}:
+        return lists.sort(lo, found, options.get("reverse"), node.lineno)
+    if options:
+        raise Refused(f"the method {func.attr} of a list with options", node.lineno)
+    if func.attr in written_lists.METHODS and args:
+        return of_written(lo, written_lists.METHODS[func.attr], [found, *args], options, node)
+    if func.attr == "reverse" and not args:
+        return of_written(lo, written_lists.reverse, [found], options, node)
+    return lists.method(lo, found, func.attr, args, node.lineno)
 
 
 def of_generator(lo: Statements, generator: Static, name: str, node: ast.Call) -> Value | None:

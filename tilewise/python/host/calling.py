@@ -9,7 +9,7 @@ What is raised, and objects that have no type of their own in programs, are kept
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -35,12 +35,12 @@ Fill = Callable[[Sequence[Any]], Any]  # a Python value from the numbers and arr
 
 def called(
     lo: Statements, f: Any, args: Sequence[Value], options: dict[str, Value], line: int, *, name: str,
-    kind: str = "numpy", sampled: Any = None, shown: bool = False, effect: bool = False, writes: int = -1,
+    kind: str = "numpy", sampled: Any = None, shown: bool = False, effect: bool = False, writes: Sequence[int] = (),
     result: Any = None, lengths: tuple[tuple[bool, int], ...] = (), native: Native | None = None,
 ) -> Value:  # fmt: skip
     """f(*args, **options), by Python. `sampled`: what is called on samples instead; `result`: a sample of the result.
 
-    `shown`: the result may show memory of arguments. `effect`: it can be called once only. `writes`: which argument it
+    `shown`: the result may show memory of arguments. `effect`: it can be called once only. `writes`: which arguments it
     changes. `lengths`: of a result that is the first argument in another shape (`new_shape`).
     `native`: how it is done without Python.
     """
@@ -65,12 +65,7 @@ def called(
             raised.keep(error)
             raise
 
-    if writes >= 0:
-        target = args[writes]
-        assert isinstance(target, Array)
-        written: tuple[str, ...] = (target.name,)
-    else:
-        written = ()
+    written = tuple(cast(Array, args[k]).name for k in writes)
     inputs = [v for v in leaves if isinstance(v, str)]
     for n in out.names:
         if n in lo.b.arrays:

@@ -65,6 +65,8 @@ def of_numpy(
     space, _, last = name.rpartition(".")
     if space == "random":
         return _random(lo, last, kind, args, options, line)
+    if isinstance(getattr(np, space, None), np.ufunc):
+        return _of_ufunc(lo, name, args, options, line)
     allowed = {"": _FUNCTIONS, "linalg": _LINALG, "fft": frozenset(dir(np.fft))}.get(space)
     known = allowed is not None and last in allowed
     if not known and not (not space and isinstance(getattr(np, last, None), np.ufunc)):
@@ -76,6 +78,21 @@ def of_numpy(
         result=_shaped(last, args, options) if not space else None,
         lengths=calling.new_shape(args) if name == "reshape" and not options else (),
     )  # fmt: skip
+
+
+def _of_ufunc(lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
+    """np.add.accumulate(...), np.add.at(...) and their like."""
+    f, last = python_of("numpy", name), name.rpartition(".")[2]
+
+    def sampled(*given: Any, **named: Any) -> Any:
+        if last == "at":
+            return None
+        return f(given[0], given[1] * 0, *given[2:], **named) if last == "reduceat" else f(*given, **named)
+
+    if last == "at" and not (args and isinstance(args[0], Array)):
+        raise Refused(f"np.{name} of something that is no array", line)
+    writes = [0] if last == "at" else []
+    return calling.called(lo, f, args, options, line, name=f"np.{name}", sampled=sampled, writes=writes)
 
 
 def _ours(v: Value) -> bool:
@@ -103,7 +120,9 @@ def method(
     given: list[Value] = [base, *args]
     if name in _IN_PLACE:
         held = elementwise.materialised(lo, base, line)
-        return calling.called(lo, calling.method(name), [held, *args], options, line, name=f"ndarray.{name}", writes=0)
+        return calling.called(
+            lo, calling.method(name), [held, *args], options, line, name=f"ndarray.{name}", writes=[0]
+        )
     if name not in _METHODS:
         return None
     return calling.called(
@@ -130,9 +149,9 @@ def _drawn(
     lo: Statements, f: Any, sample: Any, name: str, args: list[Value], options: dict[str, Value], line: int, first: int,
     native: draws.Native | None,
 ) -> Value:  # fmt: skip
-    writes = -1
+    writes: list[int] = []
     if name.rpartition(".")[2] in _SHUFFLES:
-        writes, target = first, args[first]
+        writes, target = [first], args[first]
         if isinstance(target, Lazy):
             args = [*args[:first], elementwise.materialised(lo, target, line), *args[first + 1 :]]
         elif not isinstance(target, Array):
