@@ -25,6 +25,7 @@ ROWS: list[tuple[Any, ...]] = [
     (f.pops_too_much, V),
     (f.filled_by_another, 30),
     (f.made_again, 20),
+    (f.mixed, 3),
     (f.from_others, V, 7),
     (f.from_others, np.arange(2), 0),
 ]
@@ -35,10 +36,8 @@ def test_lists_do_what_pythons_do(agree, row):
     agree(*row)
 
 
-@pytest.mark.parametrize("row", [(f.beside_each_other, 4, "lists of one place"), (f.mixed, 3, "a list of")])
-def test_what_lists_cannot_be_is_said(row):
-    function, n, what = row
-    with pytest.raises(tw.TilewiseError, match=what):
-        tw.jit(function, strict=True)(n)
-    with pytest.warns(tw.PerformanceWarning, match=what):
-        assert tw.jit(function)(n) == function(n)
+def test_what_lists_cannot_be_is_said():
+    with pytest.raises(tw.TilewiseError, match="lists of one place"):
+        tw.jit(f.beside_each_other, strict=True)(4)
+    with pytest.warns(tw.PerformanceWarning, match="lists of one place"):
+        assert tw.jit(f.beside_each_other)(4) == f.beside_each_other(4)

@@ -86,6 +86,14 @@ class Dict:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of several values, of which each has its type; a variable has the number of the one that it is."""
+
+    items: tuple[Value, ...]
+    which: str
+
+
+@dataclass(frozen=True)
 class Static:
     """Something known when compiling."""
 
@@ -115,7 +123,7 @@ class Sequence_:
     parts: tuple[Value, ...]
 
 
-Value = Scalar | Array | Lazy | Tuple | List | Dict | Static | Slice | Sequence_
+Value = Scalar | Array | Lazy | Tuple | List | Dict | Choice | Static | Slice | Sequence_
 
 ZERO, ONE = Const(INT, 0), Const(INT, 1)
 TRUE, FALSE = Const(BOOL, True), Const(BOOL, False)

@@ -34,7 +34,7 @@ def test(lo: Statements, node: ast.expr) -> Expr:
 
 
 def _later(lo: Statements, node: ast.expr) -> Callable[[], Expr]:
-    return lambda: test(lo, node)
+    return lambda: lo.condition(node)
 
 
 def _chain(lo: Statements, all_: bool, parts: list[Callable[[], Expr]]) -> Expr:

@@ -21,6 +21,7 @@ from tilewise.python.arrays import elementwise
 from tilewise.python.build import (
     Array,
     Builder,
+    Choice,
     Dict,
     Lazy,
     List,
@@ -70,10 +71,30 @@ class Names:
     def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:
         """A name gets a value."""
         name = name if full else self.scope.prefix + name
+        if isinstance(value, Choice):
+            self.choose(name, value, line)
+            return
         if isinstance(value, Tuple):  # its items may be those that the name has now, in another order
             value = cast("Statements", self).settled(value, line)
         t = self.store_in(name, value, line)
         self.set_type(name, t)
+
+    def choose(self, full: str, value: Choice, line: int) -> None:
+        """A name gets the one of several values that it is."""
+        before, after = self.env, None
+        assert before is not None
+        blocks: list[list[Stmt]] = []
+        for v in value.items:
+            self.env = dict(before)
+            with self.b.inside() as block:
+                self.bind(full, v, line, full=True)
+            blocks.append(block)
+            after = join(after, self.env)
+        rest = blocks[-1]
+        for k in reversed(range(len(blocks) - 1)):
+            rest = [If(compare("equal", Var(value.which, INT), Const(INT, k)), tuple(blocks[k]), tuple(rest))]
+        self.b.block.extend(rest)
+        self.env = after
 
     def set_type(self, name: str, t: Type) -> None:
         assert self.env is not None

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+
+class Mixes(Exception):
+    """A list, known by its place, has items of several types: the program is made anew, with this known."""
+
+    def __init__(self, place: str, *types: Any) -> None:
+        super().__init__()
+        self.place, self.types = place, types
+
 
 class Refused(Exception):
     """A construct of a function that has no native form; `line` is a line of its file."""

@@ -15,16 +15,17 @@ import numpy as np
 from tilewise.kernel.program import ir
 from tilewise.python import values
 from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
+from tilewise.python.containers import columns
 from tilewise.python.finish import finished, with_functions
 from tilewise.python.functions import calls, recursion
 from tilewise.python.functions.recursion import Functions, Recursive
 from tilewise.python.functions.signatures import locals_of, matched
 from tilewise.python.functions.source import tree_of
 from tilewise.python.lower import Lower
-from tilewise.python.refuse import Refused
+from tilewise.python.refuse import Mixes, Refused
 from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, Scope
-from tilewise.python.types import PY_FLOAT, SMALL, Arr, Num, ints
+from tilewise.python.types import PY_FLOAT, SMALL, Arr, Mixed, Num, ints
 
 GENERATOR = 0x2A0  # flags of code: generators, coroutines
 
@@ -151,12 +152,15 @@ def type_of(spec: Any) -> Num:
 def specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards: Any, apart: bool) -> Specialised:
     """args: ArraySpec, specs of numbers, tuples of these, or Static objects. Raises Refused."""
     recursive: set[Any] = set()
+    mixed: dict[str, Mixed] = {}
     try:
         while True:
             try:
-                return _specialise(f, args, options, guards, apart, Functions(set(recursive)))
+                return _specialise(f, args, options, guards, apart, Functions(set(recursive), mixed=mixed))
             except Recursive as found:
                 recursive.add(found.tree)
+            except Mixes as found:
+                mixed[found.place] = columns.mixed(found.types, mixed.get(found.place))
     except Refused as error:
         error.file = error.file or f.__code__.co_filename
         raise

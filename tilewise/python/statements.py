@@ -20,7 +20,7 @@ from tilewise.kernel.program.ir import (
 )
 from tilewise.python import conditions, iteration, order, raising, refine, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
-from tilewise.python.build import Array, Dict, Lazy, List, Scalar, Static, Tuple, Value
+from tilewise.python.build import Array, Choice, Dict, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.containers import columns, dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.functions.nodes import walk
@@ -47,7 +47,7 @@ class Statements(Names):
                 with self.rebinding(node):
                     return conditions.test(self, node)
             except calls.Several as error:
-                done = [s for s in self.b.block[at:] if s is not error.made]
+                done = error.others(self.b.block[at:])
                 del self.b.block[at:]
                 self.env = env
                 return self.condition(self.call_before(node, error, done))
@@ -102,7 +102,7 @@ class Statements(Names):
             with self.rebinding(node):
                 how(self, node)
         except calls.Several as error:
-            done = [s for s in self.b.block[at:] if s is not error.made]
+            done = error.others(self.b.block[at:])
             del self.b.block[at:]
             self.env = env
             self.statement(self.call_before(node, error, done))
@@ -112,6 +112,8 @@ class Statements(Names):
 
         done: what the statement did before it.
         """
+        if (in_arms := _arms(node, error.node)) is not None:
+            return in_arms
         if _sheltered(node, error.node) or order.names_meet(node, error.node):
             raise error
         if self.splitting >= MOST_SPLITS:
@@ -137,7 +139,7 @@ class Statements(Names):
         else:
             source = error.source
             try:
-                calls.call(self, at)
+                values.value(self, at)
             except calls.Several as again:
                 if again.node is not at:
                     raise
@@ -179,7 +181,7 @@ class Statements(Names):
         base = values.value(self, target.value)
         index = subscripts.fixed(self, values.index_of(self, target.slice))
         old = subscripts.get_item(self, base, index, node.lineno)
-        if isinstance(old, Scalar):
+        if isinstance(old, Scalar | Choice):
             value = ast.copy_location(ast.BinOp(self._named(target, old), node.op, node.value), node)
             return ast.copy_location(ast.Assign([target], value), node)
         if isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
@@ -293,10 +295,15 @@ class Statements(Names):
             raise Refused(f"{op}= of {what(now)}", line)
         if not isinstance(node.target, ast.Subscript):
             raise Refused("assignment to an attribute", line)
+        start, env = len(self.b.block), dict(self.env or {})
         base = values.value(self, node.target.value)
         index = subscripts.fixed(self, values.index_of(self, node.target.slice))
         old = subscripts.get_item(self, base, index, line)
-        if isinstance(old, Scalar):
+        if isinstance(old, Choice):
+            del self.b.block[start:]
+            self.b.kept, self.b.steadily, self.env = {}, {}, env
+            self.statement(self._element_first(node))
+        elif isinstance(old, Scalar):
             old = Scalar(old.t, self.b.keep(old.e))
             new = values.binary(self, op, old, values.value(self, node.value), line, node)
             subscripts.set_item(self, base, index, new, line)
@@ -439,6 +446,18 @@ def _makes_dict(node: ast.expr) -> bool:
     """Whether an expression is nothing but a new dict or set."""
     empty = isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Name)
     return isinstance(node, ast.Dict | ast.Set) or (empty and node.func.id in ("dict", "set"))  # type: ignore[attr-defined]
+
+
+def _arms(node: ast.AST, part: ast.AST) -> ast.If | None:
+    """`x = a if test else b`, where a part of a or b has several types, as two statements; None: it is not."""
+    named = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    choice = node.value if isinstance(node, ast.Assign | ast.Return | ast.AugAssign) else None
+    if not isinstance(choice, ast.IfExp) or (isinstance(node, ast.AugAssign) and not named):
+        return None
+    if not any(m is part for m in (*walk(choice.body), *walk(choice.orelse))):
+        return None
+    one, other = (_swapped(node, {choice: arm}) for arm in (choice.body, choice.orelse))
+    return ast.copy_location(ast.If(choice.test, [one], [other]), node)
 
 
 def _sheltered(node: ast.AST, call: ast.AST) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewise.python.refuse import Refused
+from tilewise.python.refuse import Mixes, Refused
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 SMALL = 1 << 31  # arguments below are known to be so
@@ -59,10 +59,20 @@ class Tup:
 
 
 @dataclass(frozen=True)
-class Lst:
-    """A list of numbers or tuples of one type (None: it is empty), by the place where it is made."""
+class Mixed:
+    """Items of a list that are of several types; each says which it is."""
 
-    item: Num | Tup | None
+    alternatives: tuple[Num | Tup, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.alternatives))
+
+
+@dataclass(frozen=True)
+class Lst:
+    """A list of numbers or tuples (None: it is empty), by the place where it is made."""
+
+    item: Num | Tup | Mixed | None
     place: str
 
     def __str__(self) -> str:
@@ -74,7 +84,7 @@ class Dct:
     """A dict of numbers or tuples (key None: it is empty), or a set (`members`), by the place where it is made."""
 
     key: Num | Tup | None
-    value: Num | Tup | None
+    value: Num | Tup | Mixed | None
     place: str
     members: bool
 
@@ -154,10 +164,12 @@ def merge(a: Type, b: Type) -> Type:
         return Tup(tuple(map(merge, a.items, b.items)))
     if isinstance(a, Lst) and isinstance(b, Lst):
         if a.item is not None and b.item is not None and a.item != b.item:
-            raise Refused(f"a list of {a.item} or {b.item}", 0, "Give all items one type")
+            raise Mixes(a.place, a.item, b.item)
         return b if a.item is None else a
     if isinstance(a, Dct) and isinstance(b, Dct):
-        if a.key is not None and b.key is not None and (a.key, a.value) != (b.key, b.value):
+        if a.key is not None and a.key == b.key and a.value != b.value:
+            raise Mixes(a.place, a.value, b.value)
+        if a.key is not None and b.key is not None and a.key != b.key:
             raise Refused(f"a {a} or {b}", 0, "Give all keys and all values one type")
         return b if a.key is None else a
     return a

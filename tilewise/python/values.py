@@ -16,6 +16,7 @@ from tilewise.python.build import (
     FALSE,
     TRUE,
     Array,
+    Choice,
     Dict,
     Lazy,
     List,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 from tilewise.python import conditions, order
 from tilewise.python.arrays import attributes, elementwise, subscripts
 from tilewise.python.containers import dicts, lists, tuples
-from tilewise.python.functions import calls
+from tilewise.python.functions import calls, recursion
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
 from tilewise.python.scalars import arithmetic
@@ -69,8 +70,10 @@ def value(lo: Statements, node: ast.expr) -> Value:
     how = _EXPRESSIONS.get(type(node))
     if how is None:
         raise Refused(_NAMES.get(type(node), type(node).__name__), node.lineno)
+    start = len(lo.b.block)
     try:
-        return how(lo, node)  # type: ignore[no-any-return]
+        found: Value = how(lo, node)
+        return recursion.one_of(lo, found, "an item that is", node, start) if isinstance(found, Choice) else found
     except Refused as error:
         error.line = error.line or node.lineno
         raise

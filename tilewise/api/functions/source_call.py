@@ -442,6 +442,18 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
 
 def _column(structure: Any, at: int) -> tuple[Callable[[Sequence[Any]], list[Any]], int]:
     """What makes the items of a container of its columns."""
+    if structure[0] == "mixed":
+        tags, at = at, at + 1
+        several = []
+        for s in structure[1:]:
+            one, at = _column(s, at)
+            several.append(one)
+
+        def mixed(values: Sequence[Any]) -> list[Any]:
+            each = [p(values) for p in several]
+            return [each[which][k] for k, which in enumerate(values[tags].tolist())]
+
+        return mixed, at
     if structure[0] == "tuple":
         parts = []
         for s in structure[1:]:

@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Store
-from tilewise.python.build import ONE, Array, Scalar, Static, Tuple, Value, add, element, mul
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Store, Var
+from tilewise.python.build import ONE, Array, Choice, Scalar, Static, Tuple, Value, add, element, mul
 from tilewise.python.refuse import Refused
-from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, Tup, Type, key, suffix
+from tilewise.python.types import PY_BOOL, PY_INT, Arr, Mixed, Num, Tup, Type, key, suffix
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import elementwise
+from tilewise.python.scalars import arithmetic
 
-Item = Num | Tup
+Item = Num | Tup | Mixed
+TAG = Num(False, "uint8")  # which of several types an item has
+MOST_TYPES = 4
 
 
-def full(t: Type) -> Item:
+def full(t: Type) -> Num | Tup:
     """The type of items: nothing is known of their values."""
     if isinstance(t, Tup):
-        return Tup(tuple(map(full, t.items)))
+        return Tup(tuple(full(i) for i in t.items))
     assert isinstance(t, Num)
     return PY_INT if t.py and t.dtype == INT else PY_BOOL if t.py and t.dtype == "bool" else Num(t.py, t.dtype)
 
@@ -40,7 +43,18 @@ def item_of(lo: Statements, found: Value, line: int) -> Scalar | Tuple:
     return Scalar(s.t, lo.b.keep(s.e))
 
 
-def type_of(item: Value) -> Item:
+def mixed(types: tuple[Item, ...], known: Mixed | None) -> Mixed:
+    """The type of items that may be of any of some types. Raises Refused."""
+    found: dict[Any, Any] = {}
+    for t in (*(known.alternatives if known else ()), *types):
+        for one in t.alternatives if isinstance(t, Mixed) else (t,):
+            found[key(one)] = one
+    if len(found) > MOST_TYPES:
+        raise Refused(f"a list of {' or '.join(map(str, found.values()))}", 0, "Give all items one type")
+    return Mixed(tuple(found.values()))
+
+
+def type_of(item: Value) -> Num | Tup:
     """What a container of such items is of."""
     if isinstance(item, Tuple):
         return Tup(tuple(map(type_of, item.items)))
@@ -60,7 +74,7 @@ def kinds(t: Item) -> list[Num]:
     """The types of these numbers."""
     if isinstance(t, Tup):
         return [n for i in t.items for n in kinds(i)]  # type: ignore[arg-type]
-    return [t]
+    return [TAG, *(n for i in t.alternatives for n in kinds(i))] if isinstance(t, Mixed) else [t]
 
 
 def names(place: str, t: Item) -> list[str]:
@@ -69,7 +83,25 @@ def names(place: str, t: Item) -> list[str]:
 
 
 def fits(t: Item | None, item: Value) -> bool:
+    if isinstance(t, Mixed):
+        return _alternative(t, item) is not None
     return t is not None and key(type_of(item)) == key(t)
+
+
+def _alternative(t: Mixed, item: Value) -> int | None:
+    """Which of several types an item has."""
+    keys = [key(i) for i in t.alternatives]
+    mine = key(type_of(item))
+    return keys.index(mine) if mine in keys else None
+
+
+def _parts(t: Mixed, columns: list[Any]) -> list[list[Any]]:
+    """The columns of each of several types; the first of all is that of tags."""
+    found, at = [], 1
+    for i in t.alternatives:
+        found.append(columns[at : at + len(kinds(i))])
+        at += len(found[-1])
+    return found
 
 
 def declared(lo: Statements, place: str, t: Item) -> list[str]:
@@ -89,12 +121,24 @@ def allocate(lo: Statements, place: str, t: Item, room: Expr, line: int) -> None
 
 
 def write(lo: Statements, place: str, t: Item, at: Expr, item: Value) -> None:
-    for name, s in zip(names(place, t), numbers(item), strict=True):
+    into = names(place, t)
+    if isinstance(t, Mixed):
+        k = _alternative(t, item)
+        assert k is not None
+        lo.b.emit(Store(into[0], (at,), Const(TAG.dtype, k), (-1,)))
+        into = _parts(t, into)[k]
+    for name, s in zip(into, numbers(item), strict=True):
         lo.b.emit(Store(name, (at,), s.e, (-1,)))
 
 
-def read(lo: Statements, arrays: list[str], t: Item, at: Expr, *, keep: bool = False) -> Scalar | Tuple:
+def read(lo: Statements, arrays: list[str], t: Item, at: Expr, *, keep: bool = False) -> Scalar | Tuple | Choice:
     """The item of a place. `keep`: as it is now, whatever happens to the container."""
+    if isinstance(t, Mixed):
+        at = lo.b.held(at)
+        which = lo.b.keep(arithmetic.cast(element(arrays[0], TAG.dtype, [at]), INT))
+        assert isinstance(which, Var)
+        parts = zip(t.alternatives, _parts(t, arrays), strict=True)
+        return Choice(tuple(read(lo, columns, i, at, keep=True) for i, columns in parts), which.name)
 
     def one(n: Num, name: str) -> Scalar:
         e: Expr = element(name, n.dtype, [at])
@@ -129,12 +173,22 @@ def grow_arrays(lo: Statements, arrays: list[tuple[str, str]], used: Expr, line:
         lo.b.rename(name, more.name)
 
 
-def refuse_mixed(what: str, t: Item | None, item: Value, line: int) -> None:
-    """Items of a container have one type."""
-    if not fits(t, item):
-        raise Refused(f"a {what} of {t} that gets {type_of(item)}", line, "Give all items one type")
-
-
 def structure(t: Item) -> Any:
     """How an item is made of elements of its columns, for those who make results of them."""
+    if isinstance(t, Mixed):
+        return ("mixed", *map(structure, t.alternatives))
     return ("tuple", *map(structure, t.items)) if isinstance(t, Tup) else ("py" if t.py else "np", t.dtype)  # type: ignore[arg-type]
+
+
+def items_of(t: Item, parts: list[list[Any]]) -> list[Any]:
+    """The items, of what is in their columns."""
+    if isinstance(t, Mixed):
+        each = [items_of(i, p) for i, p in zip(t.alternatives, _parts(t, parts), strict=True)]
+        return [each[which][k] for k, which in enumerate(parts[0])]
+    if isinstance(t, Tup):
+        found, at = [], 0
+        for i in t.items:
+            found.append(items_of(i, parts[at : at + len(kinds(i))]))  # type: ignore[arg-type]
+            at += len(kinds(i))  # type: ignore[arg-type]
+        return list(zip(*found, strict=True))
+    return parts[0]

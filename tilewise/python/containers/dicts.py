@@ -30,7 +30,7 @@ from tilewise.kernel.program.ir import (
     View,
 )
 from tilewise.python.build import ONE, ZERO, Array, Dict, Scalar, Static, Tuple, Value, add, compare, element, sub
-from tilewise.python.refuse import Refused
+from tilewise.python.refuse import Mixes, Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Dct, Num, Tup, ints, join
 
@@ -114,7 +114,7 @@ def put(lo: Statements, found: Dict, wanted: Value, value: Value | None, line: i
     held = None if value is None else columns.item_of(lo, value, line)
     if found.t.key is None:  # the first one says what the dict is of
         wanted = columns.item_of(lo, wanted, line)
-        value_type = None if held is None else columns.type_of(held)
+        value_type = None if held is None else lo.functions.mixed.get(place) or columns.type_of(held)
         t = Dct(columns.type_of(wanted), value_type, place, found.t.members)
         lo.set_items(found.t, t)
         found = Dict(t)
@@ -122,7 +122,8 @@ def put(lo: Statements, found: Dict, wanted: Value, value: Value | None, line: i
     at, parts, hashed = _find(lo, found, wanted, line)
     if found.t.value is not None:
         assert held is not None
-        columns.refuse_mixed("dict", found.t.value, held, line)
+        if not columns.fits(found.t.value, held):
+            raise Mixes(place, found.t.value, columns.type_of(held))
     with lo.b.inside() as absent:
         _insert(lo, found, parts, hashed, held, line)
     with lo.b.inside() as there:
@@ -299,7 +300,7 @@ def _value(lo: Statements, found: Dict, at: Expr) -> Value:
 
 def _get(lo: Statements, found: Dict, wanted: Value, default: Value, node: ast.Call, *, remove: bool) -> Value:
     """The value of a key, or another."""
-    line = node.lineno
+    line, start = node.lineno, len(lo.b.block)
     default = lo.settled(default, line)
     if found.t.key is None:
         columns.item_of(lo, wanted, line)
@@ -319,7 +320,7 @@ def _get(lo: Statements, found: Dict, wanted: Value, default: Value, node: ast.C
     assert lo.env is not None
     alts = lo.env[full]
     if len(alts) > 1:
-        raise calls.Several(node, f"get, which gives {' or '.join(map(str, alts))}", line, full)
+        raise calls.Several(node, f"get, which gives {' or '.join(map(str, alts))}", line, full, lo.b.block[start:])
     return lo.fetch(full, alts[0])
 
 

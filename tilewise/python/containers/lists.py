@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Fail, If, Op, Set, Span, Var, View
-from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, sub
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Op, Set, Span, Store, Var, View
+from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, element, pick, sub
 from tilewise.python.functions.nodes import walk
-from tilewise.python.refuse import Refused
+from tilewise.python.refuse import Mixes, Refused
 from tilewise.python.scope import Dead
-from tilewise.python.types import LENGTH, Arr, Dct, Lst, Tup, ints
+from tilewise.python.types import LENGTH, Arr, Dct, Lst, Mixed, Num, Tup, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -38,9 +38,7 @@ def made(lo: Statements, items: tuple[Value, ...], name: str, line: int) -> List
         lo.b.names[_n(place)] = INT
         lo.b.emit(Set(_n(place), ZERO))
         return List(Lst(None, place))
-    t = columns.type_of(given[0])
-    if not all(columns.fits(t, v) for v in given):
-        raise Refused("a list of several types", line, "Give all items one type")
+    t = _item_type(lo, place, given)
     found = _storage(lo, place, t, Const(INT, max(ROOM, len(given))), line)
     for k, v in enumerate(given):
         columns.write(lo, place, t, Const(INT, k), v)
@@ -55,7 +53,7 @@ def repeated(lo: Statements, items: Tuple, times: Scalar, line: int) -> List:
     item = columns.item_of(lo, items.items[0], line)
     place = f"{lo.scope.prefix}list@{line}"
     alone(lo, place, "", line)
-    t = columns.type_of(item)
+    t = _item_type(lo, place, [item])
     n = lo.b.keep(Op("maximum", INT, (calls.whole(lo, times, line).e, ZERO)))
     found = _storage(lo, place, t, n, line)
     elementwise.loops(lo, [n], lambda at: columns.write(lo, place, t, at[0], item), line)
@@ -89,7 +87,7 @@ def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Va
     found = now(lo, found)
     at = _at(lo, found, index, "list index out of range", line)
     t = _item(found, line)
-    return columns.read(lo, columns.names(found.t.place, t), t, at, keep=isinstance(t, Tup))
+    return columns.read(lo, columns.names(found.t.place, t), t, at, keep=isinstance(t, Tup | Mixed))
 
 
 def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value, line: int) -> None:
@@ -97,7 +95,7 @@ def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value
     found = now(lo, found)
     item = columns.item_of(lo, value, line)
     at = _at(lo, found, index, "list assignment index out of range", line)
-    columns.refuse_mixed("list", found.t.item, item, line)
+    _take(found, item)
     columns.write(lo, found.t.place, _item(found, line), at, item)
 
 
@@ -129,17 +127,13 @@ def sort(lo: Statements, found: List, reverse: Value | None, line: int) -> Value
         raise Refused("sort with this", line)
     if found.t.item is None:
         return Static(None)
-    shown = shown_in(lo, found, line)
+    shown, t = shown_in(lo, found, line), found.t.item
 
     def act(*parts: Any) -> None:
-        rows: Any = [x.tolist() for x in parts]
-        if len(parts) == 1:
-            rows[0].sort(reverse=bool(down.value))
-            parts[0][:] = rows[0]
-            return
-        rows = sorted(zip(*rows, strict=True), reverse=bool(down.value))
-        for x, items in zip(parts, zip(*rows, strict=True), strict=False):
-            x[:] = items
+        items = columns.items_of(t, [x.tolist() for x in parts])
+        order = sorted(range(len(items)), key=items.__getitem__, reverse=bool(down.value))
+        for x in parts:
+            x[:] = x[order]
 
     calling.called(lo, act, shown, {}, line, name="list.sort", sampled=_sorted, writes=range(len(shown)))
     return Static(None)
@@ -154,9 +148,30 @@ def as_array(lo: Statements, found: List, line: int) -> Array:
     """The items, as a new array: of NumPy's dtype for them."""
     if isinstance(found.t.item, Tup):
         raise Refused("an array of a list of tuples", line, "Fill an array in the loop")
+    if isinstance(found.t.item, Mixed):
+        return _of_mixed(lo, found, found.t.item, line)
     (shown,) = shown_in(lo, found, line)
     made = elementwise.allocated(lo, shown.t, elementwise.shape_of(shown), False, line)
     elementwise.fill(lo, made, elementwise.lazy(shown), True, line)
+    return made
+
+
+def _of_mixed(lo: Statements, found: List, t: Mixed, line: int) -> Array:
+    """The same, of items of several types with one dtype."""
+    kinds = {columns.kinds(i)[0].dtype for i in t.alternatives}
+    if len(kinds) > 1 or not all(isinstance(i, Num) for i in t.alternatives):
+        raise Refused(f"an array of a list of {t}", line, "Fill an array in the loop")
+    tags, *parts = shown_in(lo, found, line)
+    made = elementwise.allocated(lo, Arr(kinds.pop(), 1), elementwise.shape_of(tags), False, line)
+
+    def copy(at: list[Any]) -> None:
+        which = element(tags.name, tags.t.dtype, at)
+        e: Expr = element(parts[0].name, made.t.dtype, at)
+        for k, part in enumerate(parts[1:], 1):
+            e = pick(compare("equal", which, Const(tags.t.dtype, k)), element(part.name, made.t.dtype, at), e)
+        lo.b.emit(Store(made.name, tuple(at), e, (-1,)))
+
+    elementwise.loops(lo, list(elementwise.shape_of(tags)), copy, line)
     return made
 
 
@@ -202,9 +217,10 @@ def _calls(node: ast.AST) -> list[ast.Call]:
 def _append(lo: Statements, found: List, item: Value, line: int) -> Value:
     b, n = lo.b, Var(_n(found.t.place), INT)
     if found.t.item is None:  # the first one says what the list is of
-        empty, found = found.t, _storage(lo, found.t.place, columns.type_of(item), Const(INT, ROOM), line)
+        t = _item_type(lo, found.t.place, [item])
+        empty, found = found.t, _storage(lo, found.t.place, t, Const(INT, ROOM), line)
         lo.set_items(empty, found.t)
-    columns.refuse_mixed("list", found.t.item, item, line)
+    _take(found, item)
     t = _item(found, line)
     data = columns.names(found.t.place, t)
     if data:
@@ -214,6 +230,21 @@ def _append(lo: Statements, found: List, item: Value, line: int) -> Value:
     columns.write(lo, found.t.place, t, n, item)
     b.emit(Set(n.name, add(n, ONE)))
     return Static(None)
+
+
+def _item_type(lo: Statements, place: str, items: list[Any]) -> columns.Item:
+    """What a list is of that is made of some items."""
+    known = lo.functions.mixed.get(place)
+    t = known or columns.type_of(items[0])
+    if not all(columns.fits(t, v) for v in items):
+        raise Mixes(place, *map(columns.type_of, items))
+    return t
+
+
+def _take(found: List, item: Value) -> None:
+    """The list gets an item of its type; with another, it is a list of several types, and all is looked at again."""
+    if found.t.item is not None and not columns.fits(found.t.item, item):
+        raise Mixes(found.t.place, found.t.item, columns.type_of(item))
 
 
 def _item(found: List, line: int) -> columns.Item:

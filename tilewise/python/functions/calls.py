@@ -12,6 +12,7 @@ import copy
 import functools
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -84,11 +85,16 @@ class Gone:
 class Several(Refused):
     """A call that gives one of several types: the statement must be emitted for each."""
 
-    def __init__(self, node: ast.expr, construct: str, line: int, source: str = "", made: Stmt | None = None) -> None:
+    def __init__(self, node: ast.expr, construct: str, line: int, source: str = "", made: Sequence[Stmt] = ()) -> None:
         super().__init__(construct, line, "Give it one type")
         self.node: Any = node
         self.source = source  # the name that has the value
-        self.made = made  # the call itself, if that was emitted
+        self.made = made  # what it does itself, if that was emitted
+
+    def others(self, block: list[Stmt]) -> list[Stmt]:
+        """What other parts of a statement do."""
+        own = set(map(id, self.made))
+        return [s for s in block if id(s) not in own]
 
 
 def member(lo: Statements, module: ModuleType, name: str, found: Any, line: int) -> Value:
@@ -206,7 +212,14 @@ def call(lo: Statements, node: ast.Call) -> Value:
         return dicts.made(lo, [], name, line, members=known.name == "set")
     if known.kind == "builtins" and known.name == "print" and (said := raising.printed(lo, node)) is not None:
         return said
+    at, env = len(lo.b.block), dict(lo.env or {})
     args, options = arguments(lo, node)
+    folds = known.kind == "builtins" and known.name in written.BUILTINS and not options
+    if folds and len(args) == 1 and isinstance(args[0], Sequence_):  # of what a loop goes over: a list is made first
+        del lo.b.block[at:]
+        lo.b.kept, lo.b.steadily, lo.env = {}, {}, env
+        items = lists.comprehended(lo, sequences.as_list(node.args[0]))
+        return of_written(lo, written.BUILTINS[known.name], [items], {}, node)
     if known.kind == "builtins":
         return builtin_functions.call(lo, known.name, args, options, node)
     if known.kind == "math":
@@ -317,7 +330,8 @@ def _at_line(tree: Any, node: Any) -> Any:
     for n in ast.walk(tree):
         if isinstance(n, ast.expr | ast.stmt):  # places still tell calls apart
             n.col_offset += (n.lineno << 8) + (node.col_offset << 20)
-            n.lineno = node.lineno
+            n.end_col_offset = (n.end_col_offset or 0) + ((n.end_lineno or 0) << 8) + (node.col_offset << 20)
+            n.lineno = n.end_lineno = node.lineno
     return tree
 
 
@@ -390,7 +404,13 @@ def inlined(
         raise Dead
     alts = env[result]
     if len(alts) > 1:
-        raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line, result, made)
+        raise Several(
+            node,
+            f"a call of {name}, which gives {' or '.join(map(str, alts))}",
+            line,
+            result,
+            [made] if made is not None else [],
+        )
     return lo.fetch(result, alts[0])
 
 

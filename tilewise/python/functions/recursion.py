@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.ir import INT, RERUN, Const, Expr, Fail, If, Stmt, Var
-from tilewise.python.build import Array, Builder, Lazy, Scalar, Static, Tuple, Value, compare
+from tilewise.kernel.program.ir import INT, RERUN, Expr, Fail, Var
+from tilewise.python.build import Array, Builder, Choice, Lazy, Scalar, Static, Tuple, Value
 from tilewise.python.functions.nodes import walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
-from tilewise.python.types import PY_BOOL, PY_INT, Arr, Num, join
+from tilewise.python.types import PY_BOOL, PY_INT, Arr, Mixed, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -58,6 +58,7 @@ class Functions:
     known: dict[Any, Function] = field(default_factory=dict)
     written: dict[Any, ast.AST] = field(default_factory=dict)  # functions of the library that are called
     places: dict[Any, dict[Any, int]] = field(default_factory=dict)  # of their calls, numbered as they were met
+    mixed: dict[str, Mixed] = field(default_factory=dict)  # lists of several types, by the places where they are made
 
     @property
     def programs(self) -> list[ir.Program]:
@@ -103,31 +104,21 @@ def invoked(
         raise Dead
     if len(found) == 1:
         return found[0]
-    return _one_of(lo, found, which, name, node)
+    return one_of(lo, Choice(tuple(found), which), f"a call of {name}, which gives", node)
 
 
-def _one_of(lo: Statements, found: list[Value], which: str, name: str, node: Any) -> Value:
-    """The result of a function that returns several types."""
+def one_of(lo: Statements, found: Choice, what: str, node: Any, start: int | None = None) -> Value:
+    """One of several values, where an expression stands: the statement must be emitted for each of their types.
+
+    start: where in the block that begins which the expression does.
+    """
+    full = f"{calls.prefix_of(lo, node)}{getattr(node, 'end_col_offset', '')}.return"
+    lo.choose(full, found, node.lineno)
     assert lo.env is not None
-    before, after = lo.env, None
-    full = f"{calls.prefix_of(lo, node)}return"
-    blocks: list[list[Stmt]] = []
-    for v in found:
-        lo.env = dict(before)
-        with lo.b.inside() as block:
-            lo.bind(full, v, node.lineno, full=True)
-        blocks.append(block)
-        after = join(after, lo.env)
-    rest = blocks[-1]
-    for k in reversed(range(len(blocks) - 1)):
-        rest = [If(compare("equal", Var(which, INT), Const(INT, k)), tuple(blocks[k]), tuple(rest))]
-    lo.b.block.extend(rest)
-    lo.env = after
-    assert after is not None
-    alts = after[full]
+    alts = lo.env[full]
     if len(alts) > 1:
-        text = f"a call of {name}, which gives {' or '.join(map(str, alts))}"
-        raise calls.Several(node, text, node.lineno, full)
+        made = lo.b.block[start:] if start is not None else ()
+        raise calls.Several(node, f"{what} {' or '.join(map(str, alts))}", node.lineno, full, made)
     return lo.fetch(full, alts[0])
 
 
