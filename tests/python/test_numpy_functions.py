@@ -88,3 +88,29 @@ def test_where_converts_numbers_of_python_as_elements(dtype, n):
     for found, want in zip(chosen(a, n, a[0]), chosen.__wrapped__(a, n, a[0]), strict=True):
         assert found.dtype == want.dtype
         np.testing.assert_array_equal(found, want)
+
+
+def assigned(a, b, n):
+    for _ in range(1):
+        b[0:4] = a + n + 0
+    return b
+
+
+def nothing_added(a, b, n):
+    for _ in range(1):
+        made = (a[:0] + n).shape[0] + np.minimum(a[:0], n)[:2].shape[0]
+    return made
+
+
+def added_in_place(a, b, n):
+    for _ in range(1):
+        a[:0] += n
+        a *= n
+    return a
+
+
+@pytest.mark.parametrize("f", [assigned, nothing_added, added_in_place])
+@pytest.mark.parametrize("n", [-2, 3, 300])
+def test_numbers_of_python_are_converted_before_anything_else(agree, f, n):
+    agree(f, np.array([3, 0], np.uint8), np.array([-1.0]), n)
+    agree(f, np.array([3, 0], np.uint8), np.array([-1.0, 2.0]), n)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tilewise.kernel.program.ir import INT, Alloc, Const, Dim, Expr, Fail, For, If, Op, Set, Store, Var
+from tilewise.kernel.program.walk import expressions
 from tilewise.python.build import ONE, TRUE, ZERO, Array, Lazy, Scalar, both, compare, element, mul, negate, pick, sub
 from tilewise.python.types import LENGTH, Arr, Num, ints
 
@@ -51,6 +52,11 @@ def elementwise(
     ready: list[Scalar | Lazy] = [Scalar(v.t, lo.b.held(v.e)) if isinstance(v, Scalar) else lazy(v) for v in operands]
     several = [v for v in ready if isinstance(v, Lazy)]
     rank = max(v.t.rank for v in several)
+    with lo.b.inside():
+        probe = f(
+            *(Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)) if isinstance(v, Lazy) else v for v in ready)
+        )
+    ready = [_converted(lo, v, probe.e) if isinstance(v, Scalar) else v for v in ready]
     if into is None:
         shape = broadcast(lo, [v.shape for v in several], rank, line)
     else:
@@ -70,16 +76,20 @@ def elementwise(
                 found.append(v)
         return f(*found)
 
-    with lo.b.inside():
-        probe = f(
-            *(Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)) if isinstance(v, Lazy) else v for v in ready)
-        )
     reads = tuple(dict.fromkeys(r for v in several for r in v.reads))
     equal = [c for v in several for c in (*equal_lengths(lo, v.shape, shape), *v.equal)]
     whole = {id(v): v.t.rank == rank and ZERO not in strides[id(v)] for v in several}
     aligned = frozenset(r for v in several if whole[id(v)] for r in v.aligned)
     aligned -= {r for v in several for r in v.reads if r not in v.aligned or not whole[id(v)]}
     return Lazy(Arr(probe.t.dtype, rank, kind), shape, made, reads, aligned, tuple(dict.fromkeys(equal)))
+
+
+def _converted(lo: Statements, v: Scalar, one: Expr) -> Scalar:
+    """A number as the elements take it: Python's must fit their dtype, even if there are none."""
+    for e in expressions(Set("", one)):
+        if isinstance(e, Op) and e.fn.startswith("fit:") and e.fault >= 0 and e.args[0] == v.e and v.t.py:
+            return Scalar(Num(False, e.dtype), lo.b.keep(e))
+    return v
 
 
 def same_shape(lo: Statements, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
