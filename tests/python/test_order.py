@@ -360,3 +360,17 @@ def beside_other(x):
 @pytest.mark.parametrize("f", [beside_rounding, beside_other])
 def test_recursion_that_writes_through_others(agree: Callable[..., Ended], f: Callable[..., Any]) -> None:
     agree(f, np.arange(12.0).reshape(4, 3))
+
+
+def not_read_of_two_types(p, q, r):
+    z = np.array(min(r.shape[2], q[0]))
+    x = z - 0  # noqa: F841
+    for i in range(0):
+        p[0] = p[0] - min(1.0, r[0, 0, i])
+    return p
+
+
+def test_what_is_not_read_of_a_choice_of_arrays(agree: Callable[..., Ended]) -> None:
+    """Branches on the type of an array are not joined because nobody reads what they compute of it."""
+    agree(not_read_of_two_types, np.zeros(1), np.array([1, 2], np.uint8), np.zeros((4, 5, 6)))
+    agree(not_read_of_two_types, np.zeros(1), np.array([9, 2], np.uint8), np.zeros((4, 5, 6)))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.walk import BLOCKS, expressions, mapped, names_read, names_set, statements
+from tilewise.kernel.program.walk import BLOCKS, arrays_used, expressions, mapped, names_read, names_set, statements
 
 LONGEST = 12  # statements of a side that is compared by what it computes
 Reads = Counter[str]
@@ -88,7 +88,9 @@ class _Joiner:
             if not self._run(side, values, may_fail):
                 return False
             kept = {n: e for n, e in values.items() if self.reads[n] > inside[n]}
-            results.append((kept, may_fail))
+            # What nobody reads is computed, too: only of arrays that are there on both sides.
+            looked_at = {a for x in statements(side) for a in arrays_used(x)}
+            results.append((kept, may_fail, looked_at))
         return results[0] == results[1]
 
     def _run(self, block: ir.Block, values: dict[str, ir.Expr], may_fail: list[ir.Expr]) -> bool:
