@@ -5,9 +5,12 @@ Arrays lie flush against guard pages (tests/kernel/guards.py), so code that read
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import itertools
 import linecache
 import math
+import random
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +22,7 @@ from tests.fuzz.program import data
 from tests.kernel.guards import guarded, strides_for
 
 _numbers = itertools.count()
+MODULES = {"bisect": bisect, "heapq": heapq, "random": random}
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Case:
         """`f`, newly made, whose source can be found as that of a cell of a notebook."""
         name = f"<loops {next(_numbers)}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(keepends=True), name)
-        names: dict[str, Any] = {"np": np, "math": math, "__name__": "loops"}
+        names: dict[str, Any] = {"np": np, "math": math, "__name__": "loops", **MODULES}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # of what shrinking leaves
             exec(compile(self.source, name, "exec"), names)
@@ -110,7 +114,16 @@ class Case:
 
     def script(self, calls: Sequence[int] = (0,)) -> str:
         """The case as a program of its own, with these calls."""
-        lines = ["import math", "", "import numpy as np", "import tilewise as tw", ""]
+        lines = [
+            "import bisect",
+            "import heapq",
+            "import math",
+            "import random",
+            "",
+            "import numpy as np",
+            "import tilewise as tw",
+            "",
+        ]
         if any(isinstance(s, ArraySpec) and any(k != 1 for k in s.steps) for s in self.specs):
             lines += [
                 "",

@@ -56,6 +56,40 @@ class Containers(Slices):
         self.scope.numbers[out] = "i" if which.startswith("len") else kind
         return lines
 
+    def several_types(self) -> list[str]:
+        """A list of numbers of several types, changed in many ways, as a heap or in order, with random numbers."""
+        r = self.rng
+        name, out, at = self.fresh("l"), self.fresh("x"), self.fresh("k")
+        self.scope.counters[at] = (0, 7)
+        a, b, c = (self.number(r.choice("if"), 1) for _ in range(3))
+        del self.scope.counters[at]
+        n = r.randint(-3, 4)
+        start = r.choice(("[]", f"[{n}]", "[0.0]", f"[0] * {abs(n)}", f"[{n}, 0.5]", f"[{self.number('f', 1)}]"))
+        ways: list[list[str]] = [
+            [f"{name}.append({a})"],
+            [f"{name}.append({b} if {at} % 2 else {a})"],
+            [f"{name}.insert({n}, {a})"],
+            [f"if {name}:", f"    {name}.pop({r.choice(('', '0', '-1', '1'))})"],
+            [f"if len({name}) > {abs(n)}:", f"    {name}[{n}] {r.choice(('=', '+=', '-=', '*='))} {b}"],
+            [f"while {name} and {name}[-1] > {c}:", f"    {name}.pop()"],
+            [f"{name}.{r.choice(('reverse', 'sort'))}()"],
+            [f"{name} += [{a}, {n}]"],
+            [f"{name}.extend(({a}, {b}))"],
+            [f"if {a} in {name}:", f"    {name}.remove({a})"],
+            [f"heapq.heappush({name}, {a})", f"if len({name}) > 2:", f"    heapq.heappop({name})"],
+            [f"bisect.insort({name}, {a})"],
+            [f"{name}.append(g{out}.{r.choice(('random()', 'randint(-5, 5)', 'uniform(-1, 2)', 'randrange(9)'))})"],
+        ]
+        lines = [
+            f"{name} = {start}",
+            f"g{out} = random.Random({r.randint(0, 9)})",
+            f"for {at} in range({r.randint(0, 7)}):",
+        ]
+        lines += [f"    {line}" for way in r.sample(ways, r.randint(1, 3)) for line in way]
+        which = r.choice((f"sum({name})", f"{name}[{n}]", f"{name}.count({a})", f"{name}.pop()", f"{name}.index({a})"))
+        self.scope.numbers[out] = "f"
+        return [*lines, f"{out} = {which} if len({name}) > {abs(n)} else 0.5"]
+
     def dict_statement(self) -> list[str]:
         """A dict or a set that is filled, asked and emptied in a loop."""
         r = self.rng

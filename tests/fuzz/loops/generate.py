@@ -155,6 +155,7 @@ class Generator(Containers):
             (0.35, self.rough_statement),
             (0.35 if arrays else 0, self.mask_statement),
             (0.3, self.list_statement),
+            (0.3, self.several_types),
             (0.2, self.dict_statement),
             (0.15, self.tuples_statement),
             (0.15, self.zero_dimensional),
