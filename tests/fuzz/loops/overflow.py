@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.loops.case import Case
+from tests.fuzz.loops.case import MODULES, Case
 from tests.fuzz.loops.outcome import Outcome, run, same_value
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -82,7 +82,7 @@ def accepted(case: Case, call: int, got: Outcome) -> bool:
     tree = ast.fix_missing_locations(_Watched().visit(ast.parse(case.source)))
     args = case.arguments(call)
     watch = Watch(args)
-    names: dict[str, Any] = {"math": math, "np": np, "_watch": watch}
+    names: dict[str, Any] = {"math": math, "np": np, **MODULES, "_watch": watch}
     exec(compile(tree, "<loops watched>", "exec"), names)
     run(names["f"], args, traced=True)
     return any(line == got.line and not same_value(list(got.args), then, loose=False) for line, then in watch.found)
