@@ -215,6 +215,7 @@ class Builder:
     kept: dict[Expr, Expr] = field(default_factory=dict)  # sizes computed in this statement
     steadily: dict[Expr, Expr] = field(default_factory=dict)  # what variables of the program were in this statement
     rare: bool = False  # what is emitted hardly ever runs
+    sure: bool = False  # subscripts of what is emitted are in range
     count: int = 0
     host: list[Host] = field(default_factory=list)  # what HostCalls call
     calls: dict[int, CalledByOrder] = field(default_factory=dict)  # of these: what memory order has to do with them
@@ -224,6 +225,7 @@ class Builder:
     removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
     iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over
     moved: set[str] = field(default_factory=set)  # places of those that get or lose entries there
+    dense: set[str] = field(default_factory=set)  # arrays given by functions of the program, always in C order
     place: tuple[str, str] = ("", "")  # the file and name of a function that is called, for its exceptions
 
     def object(self, key: Any, sample: Any) -> Opaque:
@@ -254,6 +256,15 @@ class Builder:
             yield
         finally:
             self.rare = kept
+
+    @contextmanager
+    def surely(self) -> Iterator[None]:
+        """Subscripts that are emitted inside are in range, and not negative."""
+        self.sure, kept = True, self.sure
+        try:
+            yield
+        finally:
+            self.sure = kept
 
     def fault(self, error: str, text: str, line: int) -> int:
         return self.faults.setdefault(Fault(error, text, line, *self.place), len(self.faults))

@@ -115,7 +115,7 @@ def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Arr
                     roots |= known[s.source].roots
                     unit, dense = unit and _unit(s, known[s.source]), dense and _dense(s, known[s.source])
                 elif isinstance(s, Invoke) or (isinstance(s, HostCall) and s.shown):
-                    unit = dense = False
+                    unit, dense = unit and n in b.dense, dense and n in b.dense
                     roots = roots.union(*(known[v].roots for v in s.inputs if isinstance(v, str)))
             if (unit, dense, roots) != (now.unit, now.dense, now.roots):
                 known[n] = replace(now, unit=unit, dense=dense, roots=roots)

@@ -112,7 +112,7 @@ class Lower(Statements):
         body, back, ends = self.fixed_point(node, frame, once)
         del self.b.iterated[len(self.b.iterated) - len(over) :]
         checks = [c for w in seen for c in w.checks(self, node.iter.lineno)]
-        loop = For(counter, start.e, stop.e, step.e, (*checks, *body), node.lineno)
+        loop = For(counter, start.e, stop.e, step.e, (*checks, *body), node.lineno, self.b.rare)
         self.finish(node, frame, [loop, *checks], back if runs and back is not None and not frame.breaks else ends)
 
     def _calm(self, node: ast.For) -> ast.For:

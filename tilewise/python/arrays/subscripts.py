@@ -87,6 +87,8 @@ def _load(base: Array, at: tuple[Expr, ...], faults: tuple[int, ...]) -> Expr:
 
 
 def _faults(lo: Statements, rank: int, line: int) -> tuple[int, ...]:
+    if lo.b.sure:
+        return (-1,) * rank
     text = "index {{0}} is out of bounds for axis {0} with size {{1}}"
     return tuple(lo.b.fault("IndexError", text.format(k), line) for k in range(rank))
 

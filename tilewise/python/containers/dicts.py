@@ -29,14 +29,27 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
-from tilewise.python.build import ONE, ZERO, Array, Dict, Scalar, Static, Tuple, Value, add, compare, element, sub
+from tilewise.python.build import (
+    ONE,
+    ZERO,
+    Array,
+    Dict,
+    Scalar,
+    Static,
+    Tuple,
+    Value,
+    add,
+    compare,
+    either,
+    element,
+    sub,
+)
 from tilewise.python.refuse import Mixes, Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Dct, Num, Tup, ints, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python.arrays import elementwise
 from tilewise.python.containers import columns, hashing, lists, watched
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
@@ -257,14 +270,12 @@ def _shape(t: Any) -> Any:
 
 
 def _written(lo: Statements, f: Any, args: list[Value], line: int) -> Scalar:
-    """A function of hashing.py: part of the code in the first lines that need it; elsewhere, or if rare, a call."""
+    """A function of hashing.py: part of the code in the first lines that need it, elsewhere a call."""
     node = SimpleNamespace(lineno=line, col_offset=0)
     places = lo.functions.places.setdefault(f, {})
     known = places.setdefault((lo.scope.prefix, line), len(places))
-    if known < INLINED and f not in (hashing.fill, hashing.squeeze):
-        made = calls.of_written(lo, f, args, {}, node)
-    else:
-        made = calls.of_shared(lo, f, args, node)
+    with lo.b.surely():
+        made = calls.of_written(lo, f, args, {}, node) if known < INLINED else calls.of_shared(lo, f, args, node)
     return made if isinstance(made, Scalar) else arithmetic.constant(0)
 
 
@@ -346,24 +357,20 @@ def _insert(lo: Statements, found: Dict, parts: Value, hashed: Expr, value: Valu
     watched.moved(lo, found.t.place)
     used, live = Var(f"{place}#n", INT), Var(f"{place}#live", INT)
     table, hashes, alive = _table(place), _hashes(place), _alive(place)
-    with b.inside() as first:  # a dict of this place may have been here before
-        _new_table(lo, place, Const(INT, SPARE * ROOM), line)
-    with b.inside() as grow:
-        with b.inside() as crowded:
-            _squeeze(lo, found, line)
-            few = compare("less", Op("multiply", INT, (live, Const(INT, 2 * SPARE)), exact=True), Dim(table, 0))
-            room = Op("multiply", INT, (Dim(table, 0), Const(INT, 2)), exact=True)
-            _new_table(lo, place, b.keep(Pick(few, Dim(table, 0), room, INT)), line)
-            every: list[Value] = [_array(table, INT), _array(hashes, INT), Scalar(ints(0, LENGTH), used)]
-            _written(lo, hashing.fill, every, line)
-        twice = Op("multiply", INT, (add(used, ONE), Const(INT, SPARE)), exact=True)
-        b.emit(If(compare("greater", twice, Dim(table, 0)), tuple(crowded)))
-    b.emit(If(compare("equal", used, ZERO), tuple(first), tuple(grow)))
+    with b.inside() as crowded:
+        _squeeze(lo, found, line)
+        few = compare("less", Op("multiply", INT, (live, Const(INT, 2 * SPARE)), exact=True), Dim(table, 0))
+        room = Op("multiply", INT, (Dim(table, 0), Const(INT, 2)), exact=True)
+        # Where nothing is used, a dict of this place may have been here before.
+        size = Pick(compare("equal", used, ZERO), Const(INT, SPARE * ROOM), Pick(few, Dim(table, 0), room, INT), INT)
+        args: list[Value] = [Scalar(ints(0, LENGTH), b.keep(size)), _array(hashes, INT), Scalar(ints(0, LENGTH), used)]
+        _renewed(lo, hashing.filled, args, [table], line)
+    twice = Op("multiply", INT, (add(used, ONE), Const(INT, SPARE)), exact=True)
+    b.emit(If(either(compare("equal", used, ZERO), compare("greater", twice, Dim(table, 0))), tuple(crowded)))
     with b.inside() as more:
-        columns.grow(lo, f"{place}#k", t.key, used, line)
-        if t.value is not None:
-            columns.grow(lo, f"{place}#v", t.value, used, line)
-        columns.grow_arrays(lo, [(hashes, INT), (alive, BOOL)], used, line)
+        every = _entries(found)
+        args = [Tuple(tuple(_array(*e) for e in every)), Scalar(ints(0, LENGTH), used)]
+        _renewed(lo, hashing.grown(len(every)), args, [name for name, _ in every], line)
     b.emit(If(compare("equal", used, Dim(hashes, 0)), tuple(more)))
     columns.write(lo, f"{place}#k", t.key, used, parts)
     if t.value is not None and value is not None:
@@ -397,30 +404,39 @@ def _squeeze(lo: Statements, found: Dict, line: int) -> None:
     _declared(lo, found)
     if place not in lo.b.removed:  # nothing has gone so far
         return
-    every = [(f"{place}#k", t.key), *([(f"{place}#v", t.value)] if t.value is not None else [])]
-    arrays = tuple(
-        _array(a, n.dtype) for p, i in every for a, n in zip(columns.names(p, i), columns.kinds(i), strict=True)
-    )
     used, live = Var(f"{place}#n", INT), Var(f"{place}#live", INT)
     args: list[Value] = [
-        _array(_table(place), INT), _array(_hashes(place), INT), _array(_alive(place), BOOL),
-        Scalar(ints(0, LENGTH), used), Tuple(arrays),
+        _array(_table(place), INT), Scalar(ints(0, LENGTH), used),
+        Tuple(tuple(_array(*e) for e in _entries(found))),
     ]  # fmt: skip
     with lo.b.inside() as gaps:
-        _written(lo, hashing.squeeze, args, line)
+        _rare(lo, hashing.squeeze, args, line)
         lo.b.emit(Set(used.name, live))
     lo.b.emit(If(compare("not_equal", used, live), tuple(gaps)))
 
 
-def _new_table(lo: Statements, place: str, size: Expr, line: int) -> None:
-    fresh = elementwise.allocated(lo, Arr(INT, 1), [size], False, line)
+def _rare(lo: Statements, f: Any, args: list[Value], line: int) -> Value:
+    """A call of a function of hashing.py that hardly ever runs."""
+    with lo.b.rarely(), lo.b.surely():
+        return calls.of_shared(lo, f, args, SimpleNamespace(lineno=line, col_offset=0))
 
-    def free(at: list[Any]) -> None:
-        lo.b.emit(Store(fresh.name, (at[0],), Const(INT, -1), (-1,)))
 
-    with lo.b.rarely():
-        elementwise.loops(lo, [lo.b.held(size)], free, line)
-    lo.b.rename(_table(place), fresh.name)
+def _renewed(lo: Statements, f: Any, args: list[Value], names: list[str], line: int) -> None:
+    """A function of hashing.py that makes new arrays, which arrays of a dict become."""
+    made = _rare(lo, f, args, line)
+    fresh = made.items if isinstance(made, Tuple) else (made,)
+    for name, one in zip(names, fresh, strict=True):
+        assert isinstance(one, Array)
+        lo.b.rename(name, one.name)
+
+
+def _entries(found: Dict) -> list[tuple[str, str]]:
+    """The arrays of entries, with their dtypes: whether they are alive, their hashes, keys and values."""
+    place, t = found.t.place, found.t
+    assert t.key is not None
+    every = [(f"{place}#k", t.key), *([(f"{place}#v", t.value)] if t.value is not None else [])]
+    parts = [(a, n.dtype) for p, i in every for a, n in zip(columns.names(p, i), columns.kinds(i), strict=True)]
+    return [(_alive(place), BOOL), (_hashes(place), INT), *parts]
 
 
 def _array(name: str, dtype: str) -> Array:

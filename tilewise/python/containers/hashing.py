@@ -6,6 +6,15 @@ hash a key has; equal hashes lie behind each other.
 
 from __future__ import annotations
 
+import ast
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tilewise.python.functions.source import keep_tree
+
 
 def find(table, used, columns, key, hashed):  # type: ignore[no-untyped-def]
     """The entry of a key, or -1."""
@@ -45,33 +54,52 @@ def leave(table, hashed, entry):  # type: ignore[no-untyped-def]
     return 0
 
 
-def fill(table, hashes, used):  # type: ignore[no-untyped-def]
-    """Enter all entries."""
-    mask = len(table) - 1
+def filled(size, hashes, used):  # type: ignore[no-untyped-def]
+    """A new table with all entries."""
+    table = np.full(size, -1)
+    mask = size - 1
     for entry in range(used):
         at = int(hashes[entry]) & mask
         while table[at] >= 0:
             at = (at + 1) & mask
         table[at] = entry
-    return 0
+    return table
 
 
-def squeeze(table, hashes, alive, used, columns):  # type: ignore[no-untyped-def]
-    """Move entries to the places of those that are gone."""
+def squeeze(table, used, columns):  # type: ignore[no-untyped-def]
+    """Move entries to the places of those that are gone. The first column says which ones, the second has hashes."""
     count = 0
     for entry in range(used):
-        if alive[entry]:
+        if columns[0][entry]:
             for column in columns:
                 column[count] = column[entry]
-            hashes[count] = hashes[entry]
-            alive[count] = True
             count += 1
     for at in range(len(table)):
         table[at] = -1
     mask = len(table) - 1
     for entry in range(count):
-        at = int(hashes[entry]) & mask
+        at = int(columns[1][entry]) & mask
         while table[at] >= 0:
             at = (at + 1) & mask
         table[at] = entry
     return 0
+
+
+@cache
+def grown(count: int) -> FunctionType:
+    """The function that gives so many columns more room, all of them in one loop."""
+    each = range(count)
+    lines = [
+        "def grown(columns, used):",
+        *(f"    c{k} = np.empty(2 * used + 1, columns[{k}].dtype)" for k in each),
+        "    for entry in range(used):",
+        *(f"        c{k}[entry] = columns[{k}][entry]" for k in each),
+        f"    return {', '.join(f'c{k}' for k in each)}",
+    ]
+    module = ast.parse("\n".join(lines))
+    names: dict[str, Any] = {"np": np}
+    exec(compile(module, __file__, "exec"), names)
+    (tree,) = module.body
+    assert isinstance(tree, ast.FunctionDef)
+    keep_tree(names["grown"], tree)
+    return names["grown"]  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.ir import INT, RERUN, Expr, Fail, Var
+from tilewise.kernel.program.walk import statements
 from tilewise.python.build import Array, Builder, Choice, Lazy, Scalar, Static, Tuple, Value
 from tilewise.python.functions.nodes import walk
 from tilewise.python.refuse import Refused
@@ -95,6 +96,7 @@ def invoked(
         some: list[str] = []
         found.append(_result(b, structure, some, roots, line))
         names.append(tuple(some))
+    b.dense |= _dense(known.program, names)
     deep = b.fault("RecursionError", "maximum recursion depth exceeded", line)
     stack = b.fault(RERUN, "a recursion deeper than compiled code has room for", line)
     b.emit(ir.Invoke(known.index, tuple(leaves), which, tuple(names), deep, stack))
@@ -105,6 +107,17 @@ def invoked(
     if len(found) == 1:
         return found[0]
     return one_of(lo, Choice(tuple(found), which), f"a call of {name}, which gives", node)
+
+
+def _dense(p: ir.Program | None, names: list[tuple[str, ...]]) -> set[str]:
+    """Which arrays of the results of a function are in C order, whichever way it returns."""
+    if p is None:  # it is being lowered
+        return set()
+    strided = {
+        n for s in statements(p.body) if isinstance(s, ir.Return)
+        for n, v in zip(names[s.which], s.values, strict=True) if isinstance(v, str) and not p.arrays[v].dense
+    }  # fmt: skip
+    return {n for some in names for n in some} - strided
 
 
 def one_of(lo: Statements, found: Choice, what: str, node: Any, start: int | None = None) -> Value:
@@ -211,6 +224,7 @@ def _lower(
         for k in [k for k, other in lo.functions.known.items() if other.index > known.index]:
             del lo.functions.known[k]
         b = Builder(faults=lo.b.faults, host=lo.b.host, objects=lo.b.objects, generators=lo.b.generators)
+        b.rare, b.sure = lo.b.rare, lo.b.sure
         inner = type(lo)(b, lo.watch, lo.functions)
         inner.inner = True
         inner.scope = Scope(f, "", local | set(shapes), name=name)

@@ -115,6 +115,7 @@ class Emitter:
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
         self.nested = 0  # loops around
+        self.rare = False  # a loop around hardly ever runs
         self.patience: str | None = None  # what counts down to the next question (poll.py)
         self.faults: tuple[Fault, ...] = program.faults if main is None else main.faults
         self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in self.faults)
@@ -360,7 +361,7 @@ class Emitter:
         self.note_touched(s)
         self.jump(head)
         self.fn.label(head)
-        copies = poll.COPIES if self.nested and poll.light(s) else 1
+        copies = poll.COPIES if self.nested and not self.rare and poll.light(s) else 1
         self.nested += 1
         for _ in range(copies):
             self.block(s.body)
@@ -396,6 +397,7 @@ class Emitter:
         nest = poll.has_loops(s.body) and not (self.nested and poll.only_short(s.body))
         parts = None if nest or poll.short(s) else poll.parts(self, counter, end, by, size(s.body))
         self.nested += 1
+        rare, self.rare = self.rare, self.rare or s.rare
         self.jump(head)
         fn.label(head)
         i = self.word(counter)
@@ -411,7 +413,7 @@ class Emitter:
         elif s.independent and not any(isinstance(x, For | Loop) for x in statements(s.body)):
             about, self.group = self.scopes.independent_loop()
         self.block(s.body)
-        self.group = group
+        self.group, self.rare = group, rare
         self.nested -= 1
         if nest and not s.rare and not (self.nested and poll.short(s)):
             poll.ask(self, poll.UNCOUNTED if poll.has_light(s.body) else 1)

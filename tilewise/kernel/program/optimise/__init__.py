@@ -1,6 +1,6 @@
 """Faster programs with the same meaning. The passes are in run.py; here are their names, for settings."""
 
 NAMES = (
-    "unify", "inline", "conditions", "bit_counts", "hoist", "ranges", "split_names", "loop_fusion", "loop_blocks",
-    "zeros", "loop_order", "small_arrays", "terms", "private", "loop_threads",
+    "unify", "inline", "conditions", "bit_counts", "hoist", "ranges", "split_names", "aliases", "loop_fusion",
+    "loop_blocks", "zeros", "loop_order", "small_arrays", "terms", "private", "loop_threads",
 )  # fmt: skip

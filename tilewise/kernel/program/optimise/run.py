@@ -14,6 +14,7 @@ from tilewise.kernel.program.optimise.parallel import parallel
 from tilewise.kernel.program.optimise.private import private
 from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
+from tilewise.kernel.program.optimise.slices.aliases import aliases
 from tilewise.kernel.program.optimise.slices.blocks import blocks
 from tilewise.kernel.program.optimise.slices.fusion import fusion
 from tilewise.kernel.program.optimise.slices.split_names import split_names
@@ -30,6 +31,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "hoist": hoist,
     "ranges": ranges,
     "split_names": split_names,
+    "aliases": aliases,
     "loop_fusion": fusion,
     "loop_blocks": blocks,
     "zeros": zeros,

@@ -107,9 +107,9 @@ class _Maker:
                 continue
             new = self._new(name)
             out[at] = _named(out[at], new)
-            out[at + 1 : stop] = _renamed(after, name, new)
+            out[at + 1 : stop] = renamed(after, name, new)
             if stop < len(out):  # the next one of this name may show what it stood for
-                (next_one,) = _renamed((out[stop],), name, new)
+                (next_one,) = renamed((out[stop],), name, new)
                 out[stop] = _named(next_one, name)
         return tuple(out)
 
@@ -121,7 +121,7 @@ class _Maker:
         if self.numbers.elsewhere(s.name, inside):
             return made
         new = self._new(s.name)
-        return replace(made, name=new, body=_renamed(made.body, s.name, new), proved=_renamed(made.proved, s.name, new))
+        return replace(made, name=new, body=renamed(made.body, s.name, new), proved=renamed(made.proved, s.name, new))
 
 
 def _arrays_set(s: ir.Stmt) -> Names:
@@ -150,7 +150,7 @@ def _others(block: ir.Block) -> set[str]:
     return found | {s.name for s in every if isinstance(s, ir.For)}
 
 
-def _renamed(stmts: ir.Block, old: str, new: str) -> ir.Block:
+def renamed(stmts: ir.Block, old: str, new: str) -> ir.Block:
     """Statements that speak of an array or number by another name."""
 
     def change(node: Any) -> Any:
