@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import resource
 import signal
 import sys
 import threading
@@ -135,6 +136,30 @@ def test_results_that_are_arrays(dtype: str) -> None:
         found = by_code(turned, a)
         assert type(found) is np.ndarray and found.dtype == a.dtype and found.tobytes() == a[::-1].tobytes()
         assert found.flags.writeable and found.flags.c_contiguous
+
+
+def test_large_results_keep_their_memory_as_long_as_somebody_looks() -> None:
+    @tw.jit
+    def counted(n, m, from_end):
+        made = np.empty((n, m))
+        for i in range(n):
+            for j in range(m):
+                made[i, j] = i * m + j
+        return made[from_end:, :] if from_end else made
+
+    for n, m, from_end in ((100, 300, 0), (1, 100_000, 0), (300, 100, 2), (70_000, 1, 0)):
+        found = by_code(counted, n, m, from_end)
+        part = found[:, ::2]
+        expected = np.arange(float(n * m)).reshape(n, m)[from_end:]
+        assert np.array_equal(found, expected) and found.flags.c_contiguous and found.flags.writeable
+        del found
+        others = [counted(n, m, from_end) for _ in range(20)]
+        others[3][:] = -1.0
+        assert np.array_equal(part, expected[:, ::2]) and np.array_equal(others[4], expected)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(400):
+        counted(1000, 1000, 0)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KiB; all of them are 3 GB
 
 
 def test_results_that_are_arguments_or_parts_of_them() -> None:
@@ -377,11 +402,12 @@ def test_nothing_is_left_behind() -> None:
             x += a[i]
         return x, n, (f, None, n > 2), x * 1j
 
-    a, x, f = np.arange(9.0), 1234.5, np.float32(0.1)
+    a, long, x, f = np.arange(9.0), np.arange(5e3), 1234.5, np.float32(0.1)
     watched = [a, x, f, None, True, a.dtype, np.ndarray, tuple, np.float32, np.dtype("float32")]
     runs: list[Callable[[], Any]] = [
         lambda: several(a, x, f, 4),
         lambda: scaled(a),
+        lambda: scaled(long),
         lambda: itself(a, 1),
         lambda: filled(a, x),
         lambda: fib(4),

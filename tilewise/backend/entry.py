@@ -47,3 +47,4 @@ class Places:
     room: int  # of an object of ctypes: where its memory is
     new_array: int
     new_number: int
+    set_base: int

@@ -34,6 +34,8 @@ LENGTH = 16  # CPython: PyVarObject
 _FREEING = 48  # CPython: PyTypeObject, behind name and sizes
 OLDEST, NEWEST = (3, 11), (3, 11)  # CPython: versions that all tests of this have run on
 NUMPY = 2  # its layouts are the same for all versions that begin so
+_GIVEN: list[Any] = [ctypes.py_object, ctypes.py_object, ctypes.c_int, *[ctypes.c_void_p] * 3]
+NEW_ARRAY = ctypes.PYFUNCTYPE(ctypes.py_object, *_GIVEN, ctypes.c_int, ctypes.c_void_p)
 _HANDLE = ("_cell", "_nd", "_gen", "_fixed")
 _CELL = ("buf", "node", "gen", "meta_nd", "leaf", "exports", "owner")
 
@@ -82,8 +84,7 @@ def new_array() -> int:
     address = function_of_numpy(_NEW_FROM_DESCR)
     if not address:
         return 0
-    given: list[Any] = [ctypes.py_object, ctypes.py_object, ctypes.c_int, *[ctypes.c_void_p] * 3]
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, *given, ctypes.c_int, ctypes.c_void_p)(address)
+    make = NEW_ARRAY(address)
     dtype = np.dtype(np.float64)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # which it takes
     made = make(np.ndarray, dtype, 2, ctypes.addressof((ctypes.c_int64 * 2)(3, 5)), None, None, 0, None)

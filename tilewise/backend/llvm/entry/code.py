@@ -14,7 +14,7 @@ def address(at: Places) -> int:
     """Where it is, for ever; 0 where there can be no such code."""
     if RULES is None:
         return 0
-    given = {"new_array": at.new_array, "new_number": at.new_number}
+    given = {"new_array": at.new_array, "new_number": at.new_number, "set_base": at.set_base}
     try:
         entry, owner = linker.linked(waiting.code("entry", module(at)), build.ENTRY, given)
     except (OSError, RuntimeError, Unknown, helper.Ended):

@@ -68,6 +68,9 @@ declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare void @free(ptr)
 declare ptr @new_array(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare ptr @new_number(ptr, ptr, ptr)
+declare i32 @set_base(ptr, ptr)
+declare ptr @PyCapsule_New(ptr, ptr, ptr)
+declare ptr @PyCapsule_GetPointer(ptr, ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind "passes"="standard" }
 attributes #1 = { nounwind alwaysinline "passes"="standard" }"""

@@ -22,6 +22,9 @@ from tilewise.backend.entry import (
 from tilewise.backend.llvm.handles.words import get
 from tilewise.backend.llvm.program import layout
 
+_FLAGS = layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE
+_SHOWING = f"ptr null, ptr %data, i32 {_FLAGS}, ptr null"
+
 
 def results(at: Places) -> str:
     """`@build(table, memory, items, cursor)`: one result, from the node at the cursor, which goes on behind it."""
@@ -101,8 +104,16 @@ array:
 
 
 def _array(at: Places) -> str:
-    """An array that is an argument, or a small one in C order: copied, its memory goes back (as program/call.py)."""
+    """An array that is an argument, or one in C order: copied, and its memory goes back, or owned if it is larger.
+
+    As program/call.py, but the owner is a capsule. Its destructor is a part of this code, which stays for ever.
+    """
     return f"""
+define internal void @memory_gone(ptr %capsule) {{
+  %base = call ptr @PyCapsule_GetPointer(ptr %capsule, ptr null)
+  call void @free(ptr %base)
+  ret void
+}}
 define internal ptr @array(ptr %table, ptr %node, ptr %value, ptr %items) #1 {{
 entry:
 {get("dtype", "node", 16)}
@@ -129,8 +140,7 @@ where:
   br i1 %ours, label %sized, label %missed
 sized:
 {get("whole", "base", 8, "i64")}
-  %small = icmp ule i64 %whole, {layout.COPIED_BYTES}
-  br i1 %small, label %axes, label %missed
+  br label %axes
 axes:
   %k = phi i64 [ %rank, %sized ], [ %k.less, %axis ]
   %size = phi i64 [ %bytes, %sized ], [ %size.next, %axis ]
@@ -150,16 +160,37 @@ axis:
 laid:
   %empty = icmp eq i64 %size, 0
   %good = or i1 %regular, %empty
-  %few = icmp ule i64 %size, {layout.COPIED_BYTES}
-  %copied = and i1 %good, %few
-  br i1 %copied, label %make, label %missed
+  br i1 %good, label %ordered, label %missed
+ordered:
+  call void @Py_IncRef(ptr %dtype)
+{get("class", "table", 8 * AT["ndarray"])}
+  %rank32 = trunc i64 %rank to i32
+  %small = icmp ule i64 %whole, {layout.COPIED_BYTES}
+  br i1 %small, label %make, label %own
+own:
+  %shown = call ptr @new_array(ptr %class, ptr %dtype, i32 %rank32, ptr %dims, {_SHOWING})
+  %owner = call ptr @PyCapsule_New(ptr %base, ptr null, ptr @memory_gone)
+  %unshown = icmp eq ptr %shown, null
+  %unowned = icmp eq ptr %owner, null
+  %bad = or i1 %unshown, %unowned
+  br i1 %bad, label %short, label %keep
+keep:
+  %failed = call i32 @set_base(ptr %shown, ptr %owner)
+  %kept = icmp eq i32 %failed, 0
+  br i1 %kept, label %both, label %unkept
+both:
+  ret ptr %shown
+unkept:
+  call void @Py_DecRef(ptr %shown)
+  ret ptr null
+short:
+  call void @Py_DecRef(ptr %shown)
+  call void @Py_DecRef(ptr %owner)
+  ret ptr null
 missed:
 {get("miss", "table", 8 * AT["missed"])}
   ret ptr %miss
 make:
-  call void @Py_IncRef(ptr %dtype)
-{get("class", "table", 8 * AT["ndarray"])}
-  %rank32 = trunc i64 %rank to i32
   %made = call ptr @new_array(ptr %class, ptr %dtype, i32 %rank32, ptr %dims, ptr null, ptr null, i32 0, ptr null)
   %none = icmp eq ptr %made, null
   br i1 %none, label %never, label %fill
