@@ -19,7 +19,7 @@ from tilewise.python import values
 from tilewise.python.containers import dicts
 from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
-from tilewise.python.standard import written_lists
+from tilewise.python.standard import kinds, written_lists
 
 
 def test(lo: Statements, node: ast.expr) -> Expr:
@@ -129,12 +129,12 @@ def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.
 
 def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> Value:
     if isinstance(x, Static) and isinstance(y, Static) and isinstance(y.value, tuple | str | list | dict | set):
-        return arithmetic.constant((x.value in y.value) != absent)
+        return arithmetic.constant((kinds.object_of(x, line) in y.value) != absent)
     if isinstance(y, Dict):
         inside = dicts.contains(lo, y, x, line)
         return Scalar(PY_BOOL, negate(inside.e) if absent else inside.e)
     if isinstance(x, Static) and isinstance(y, Tuple) and all(isinstance(v, Static) for v in y.items):
-        return arithmetic.constant(any(x == v for v in y.items) != absent)
+        return arithmetic.constant((kinds.object_of(x, line) in kinds.object_of(y, line)) != absent)
     if not isinstance(x, Scalar) or not isinstance(y, Tuple):
         raise Refused("in of something else than a tuple of numbers", line)
     x = Scalar(x.t, lo.b.held(x.e))
@@ -171,12 +171,19 @@ def _compare_chain(lo: Statements, node: ast.Compare) -> tuple[Expr, set[Num]]:
 
 
 def if_exp(lo: Statements, node: ast.IfExp) -> Value:
-    condition = test(lo, node.test)
+    careless = lo.careless
+    with lo.caring():
+        condition = test(lo, node.test)
     if isinstance(condition, Const):
-        return values.value(lo, node.body if condition.value else node.orelse)
-    return chosen(
-        lo, condition, lambda: values.value(lo, node.body), lambda: values.value(lo, node.orelse), node.lineno, node
-    )
+        return last(lo, node.body if condition.value else node.orelse, careless)
+    arms = (lambda: last(lo, node.body, careless)), (lambda: last(lo, node.orelse, careless))
+    return chosen(lo, condition, *arms, node.lineno, node)
+
+
+def last(lo: Statements, node: ast.expr, careless: bool) -> Value:
+    """The value of an expression of which all is made of one of its parts, whose type may not matter (names.py)."""
+    with lo.caring(careless and isinstance(node, ast.IfExp | ast.Call)):
+        return values.value(lo, node)
 
 
 def chosen(

@@ -68,6 +68,15 @@ class Names:
         self.last: dict[str, tuple[Type, ...]] = {}  # what names were last
         self.rebound = frozenset[str]()  # names that get another value (by :=) within this statement
 
+    @contextmanager
+    def caring(self, careless: bool = False) -> Iterator[None]:
+        """Inside, the type of a number matters again, or still does not."""
+        self.careless, kept = careless, self.careless
+        try:
+            yield
+        finally:
+            self.careless = kept
+
     def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:
         """A name gets a value."""
         name = name if full else self.scope.prefix + name

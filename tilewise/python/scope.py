@@ -28,6 +28,8 @@ class Scope:
     inside_of: tuple[str, str] | None = None  # whose place this has: a function of ours, for the user a part of theirs
     free: frozenset[str] = frozenset()  # its names without a value that a comprehension reads, which is a function then
 
+    careless: bool = False  # whether the type of the number it returns does not matter (names.py)
+
     @property
     def place(self) -> tuple[str, str]:
         """The file and name of a function that is called; nothing of the first one."""

@@ -204,20 +204,30 @@ class Statements(Names):
 
     def assign(self, node: ast.Assign) -> None:
         # An element has the array's type, whichever a number has.
-        kept, self.careless = self.careless, all(isinstance(t, ast.Subscript) for t in node.targets)
-        self.careless &= isinstance(node.value, ast.IfExp | ast.Call)
-        self.stored_as = self._element_of(node.targets[0]) if self.careless and len(node.targets) == 1 else ""
+        careless = all(isinstance(t, ast.Subscript) and self._of_array(t) for t in node.targets)
+        self.stored_as = self._element_of(node.targets[0]) if careless and len(node.targets) == 1 else ""
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Name) and _makes_dict(node.value):
             self.assigned = self.scope.prefix + target.id
         try:
-            found = values.value(self, node.value)
+            found = conditions.last(self, node.value, careless)
         finally:
-            self.careless, self.assigned = kept, ""
+            self.assigned = ""
         if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
             found = self.settled(found, node.lineno)
         for target in node.targets:
             self.assign_to(target, found, node.lineno)
+
+    def _of_array(self, target: ast.Subscript) -> bool:
+        """Whether a subscript is one of an array, as far as can be seen: items of lists and dicts keep their types."""
+        base: ast.expr = target
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if not isinstance(base, ast.Name) or self.env is None:
+            return False
+        if not self.is_local(base.id):
+            return True  # others from outside are not written to
+        return all(isinstance(t, Arr) for t in self.env.get(self.owner(base.id).prefix + base.id, ()))
 
     def _element_of(self, target: ast.expr) -> str:
         """The dtype of what an element is stored in; empty if it is not known yet."""
@@ -337,7 +347,7 @@ class Statements(Names):
         self.b.emit(If(test, tuple(then), tuple(other)))
 
     def return_(self, node: ast.Return) -> None:
-        found = Static(None) if node.value is None else values.value(self, node.value)
+        found = Static(None) if node.value is None else conditions.last(self, node.value, self.scope.careless)
         self.return_value(found, node.lineno)
 
     def return_value(self, found: Value, line: int) -> None:

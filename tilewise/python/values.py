@@ -41,7 +41,7 @@ from tilewise.python.functions import calls, recursion
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
 from tilewise.python.scalars import arithmetic
-from tilewise.python.standard import written
+from tilewise.python.standard import kinds, written
 
 UFUNC_METHODS = frozenset(("outer", "reduce", "accumulate", "reduceat", "at"))
 OPERATORS: dict[type[ast.AST], str] = {
@@ -192,7 +192,10 @@ def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
     if isinstance(x, Tuple) and x.listed and isinstance(y, Scalar) and op == "*":
         return lists.repeated(lo, x, y, line)
     if op in ("==", "!=") and isinstance(x, Static) and isinstance(y, Static):
-        return arithmetic.constant((x.value == y.value) == (op == "=="))
+        same = kinds.equal(x, y, line)
+        return same if op == "==" else Scalar(same.t, negate(same.e))
+    if op == "|" and isinstance(x, Static) and isinstance(y, Static):
+        return kinds.either(x, y, line)
     for v in (x, y):
         if isinstance(v, Static) and type(v.value) is int:
             scalar(lo, v, line)  # says what is wrong with it
@@ -319,6 +322,8 @@ def _attribute(lo: Statements, node: ast.Attribute) -> Value:
             except AttributeError:
                 raise Refused(f"{node.attr}, which the module has not", node.lineno) from None
             return calls.member(lo, base.value, node.attr, found, node.lineno)
+        if isinstance(base.value, np.dtype) and node.attr in kinds.OF_DTYPES:
+            return kinds.attribute_of_dtype(lo, base.value, node.attr, node.lineno)
         if isinstance(base.value, np.finfo | np.iinfo) and hasattr(base.value, node.attr):
             return given(lo, getattr(base.value, node.attr), node.attr, node.lineno)
         if isinstance(base.value, calls.Library) and node.attr in UFUNC_METHODS:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise.kernel.program.effects import touches
 from tilewise.kernel.program.ir import (
     Alloc,
     Apart,
@@ -204,7 +205,7 @@ class _Machine:
             inner.block(inner.program.body)
         except _Over as over:
             ended = over.ended
-        self.written |= ended.written
+        self.written |= ended.written and touches(self.program, s, self.functions, self.outside)
         if ended.status == FAILED:
             raise _Over(ended._replace(written=self.written))
         self.names[s.which] = np.int64(ended.which)

@@ -40,7 +40,7 @@ from tilewise.python.containers import lists
 from tilewise.python.functions import calls
 from tilewise.python.host import library as host_library
 from tilewise.python.scalars import arithmetic, stored
-from tilewise.python.standard import builtin_functions
+from tilewise.python.standard import builtin_functions, kinds
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
                 "single": "float32", "intp": "int64", "int_": "int64", "uint": "uint64", "ubyte": "uint8",
@@ -79,6 +79,10 @@ def _of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: 
     given = args[0].value if len(args) == 1 and isinstance(args[0], Static) else None
     if plain == "uint64" and type(given) is int and given < 1 << 64:
         return arithmetic.constant(np.uint64(given), line)
+    if plain == "dtype" and len(args) == 1 and not options:
+        return kinds.dtype_of(args[0], line)
+    if plain == "issubdtype" and len(args) == 2 and not options:
+        return kinds.issubdtype(args, line)
     if plain in ("finfo", "iinfo") and len(args) == 1 and not options:
         return Static(_limits(plain, dtype_named(args[0], line)))
     if plain in arithmetic.NATIVE_DTYPES and not options and len(args) <= 1:

@@ -284,7 +284,8 @@ def plain(f: Any) -> FunctionType | None:
 def arguments(lo: Statements, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
     if any(isinstance(a, ast.Starred) for a in node.args):
         raise Refused("* before an argument", node.lineno)
-    args = values.in_order(lo, [*node.args, *(k.value for k in node.keywords)], node.lineno)
+    with lo.caring():
+        args = values.in_order(lo, [*node.args, *(k.value for k in node.keywords)], node.lineno)
     names = [k.arg for k in node.keywords]
     if None in names:
         raise Refused("** before an argument", node.lineno)
@@ -377,13 +378,13 @@ def inlined(
         lo.env = None
 
     called = f.__code__.co_name if f is not None else name
-    scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1, called, place)
+    scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1, called, place, careless=lo.careless)
     values_ = {k: lo.settled(v, line) if isinstance(v, Lazy) else v for k, v in given.items()}
     lo.functions.inside.append(tree)
     with lo.b.inside() as body:
         for k, v in values_.items():
             lo.bind(prefix + k, v, line, full=True)
-        with lo.within(scope):
+        with lo.within(scope), lo.caring():
             try:
                 if isinstance(tree, ast.Lambda):
                     lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])

@@ -35,13 +35,13 @@ from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
 from tilewise.python.scalars import arithmetic
-from tilewise.python.standard import sequences, written
+from tilewise.python.standard import kinds, sequences, written
 
 
 def call(lo: Statements, name: str, args: list[Value], options: dict[str, Value], node: ast.Call) -> Value:
     """A call of one of Python's own functions."""
     line = node.lineno
-    if name in ("min", "max") and not options:
+    if name in ("min", "max", "sum") and not options:
         return TABLE[name](lo, args, line, node)  # type: ignore[no-any-return]
     if name in written.BUILTINS and not options and args and _several(args[0]):
         return calls.of_written(lo, written.BUILTINS[name], args, {}, node)
@@ -272,13 +272,15 @@ def _power_of_rest(lo: Statements, args: list[Value], node: ast.Call) -> Value:
     return calls.of_written(lo, written.power_of_rest, list(given), {}, node)
 
 
-def _sum(lo: Statements, args: list[Value], line: int) -> Value:
+def _sum(lo: Statements, args: list[Value], line: int, node: ast.Call) -> Value:
+    if args and isinstance(args[0], List):
+        return calls.of_written(lo, written.total, args, {}, node)
     start: Value = args[1] if len(args) > 1 else arithmetic.constant(0)
     if isinstance(args[0], Tuple):
         for item in args[0].items:
             start = values.binary(lo, "+", start, item, line)
         return start
-    return sequences.added_up(lo, args[0], start, line)
+    return sequences.added_up(lo, args[0], start, node)
 
 
 def _sequence(kind: str) -> Any:
@@ -303,4 +305,5 @@ TABLE: dict[str, Any] = {
     "range": range_, "len": _len, "abs": _abs, "min": _extreme(True), "max": _extreme(False), "float": _float,
     "int": _int, "bool": _bool, "complex": _complex, "round": _round, "divmod": _divmod, "pow": _pow, "sum": _sum,
     "enumerate": _sequence("enumerate"), "zip": _sequence("zip"), "reversed": _sequence("reversed"), "tuple": _tuple,
+    "isinstance": kinds.isinstance_, "type": kinds.type_, "hasattr": kinds.hasattr_,
 }  # fmt: skip

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import Var
-from tilewise.python.build import Array, Lazy, Scalar, Value
+from tilewise.kernel.program.ir import Const, Var
+from tilewise.python.build import ONE, ZERO, Array, Choice, Lazy, Scalar, Value, compare, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import UNBOUND, Num
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import elementwise
-from tilewise.python.functions import calls
+from tilewise.python.functions import calls, recursion
 from tilewise.python.scalars import arithmetic
 
 
-def added_up(lo: Statements, found: Value, start: Value, line: int) -> Value:
-    """sum(array): Python's, element by element."""
+def added_up(lo: Statements, found: Value, start: Value, node: ast.Call) -> Value:
+    """sum(array): Python's, element by element; of none, the start, whose type may be another."""
+    line = node.lineno
     if not isinstance(found, Array | Lazy) or found.t.rank != 1 or not isinstance(start, Scalar):
         raise Refused("sum of this", line, "Use np.sum")
     v = elementwise.lazy(found)
@@ -34,7 +35,12 @@ def added_up(lo: Statements, found: Value, start: Value, line: int) -> Value:
         lo, t.dtype, arithmetic.weak(lo.b, first, t.dtype, line), v.shape,
         lambda acc, at: arithmetic.binary(lo.b, "+", Scalar(t, acc), v.element(at, False), line).e, line,
     )  # fmt: skip
-    return Scalar(t, acc)
+    if isinstance(v.shape[0], Const) and v.shape[0].value > 0:
+        return Scalar(t, acc)
+    some = lo.b.keep(pick(compare("equal", v.shape[0], ZERO), ZERO, ONE))
+    if isinstance(some, Const):
+        return first
+    return recursion.one_of(lo, Choice((first, Scalar(t, acc)), some.name), "sum of an array, which gives", node)
 
 
 def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListComp, call: ast.Call) -> Value | None:

@@ -296,7 +296,9 @@ class Emitter:
         """From here on, what a statement changes outside of the program may have been changed."""
         if self.optimistic and not self.touched:
             self.touched = any(
-                isinstance(x, HostCall | Invoke) or (isinstance(x, Store | Product) and self.scopes.outside(x.array))
+                isinstance(x, HostCall)
+                or (isinstance(x, Invoke) and self.scopes.touches(x, (self.main or self).p.functions))
+                or (isinstance(x, Store | Product) and self.scopes.outside(x.array))
                 for x in statements((s,))
             )
 

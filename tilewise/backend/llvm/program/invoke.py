@@ -69,7 +69,7 @@ def call(em: Emitter, s: Invoke) -> None:
     for k in range(layout.BLAS, layout.TEAM):
         em.put(_at(em, out, k), em.word(em.out(k)))
     fn.do(f"call void @function{s.function}(ptr {given}, ptr {out})")
-    if em.reruns:
+    if em.reruns and em.scopes.touches(s, main.p.functions):
         em.put(em.written, em.word(em.written) | em.word(_at(em, out, layout.WRITTEN)))
     _pass_on(em, out)
     which = em.word(_at(em, out, layout.WHICH))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.allocation import count, owned
-from tilewise.kernel.program.ir import SHORT, Const, Program, Return, View
+from tilewise.kernel.program.effects import touches
+from tilewise.kernel.program.ir import SHORT, Const, Invoke, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -94,6 +96,10 @@ class Scopes:
     def outside(self, array: str) -> bool:
         """Whether an array may show memory of the caller's."""
         return bool(self.program.arrays[array].roots & self.params)
+
+    def touches(self, s: Invoke, functions: Sequence[Program]) -> bool:
+        """Whether a call of a function of the program may change something of the caller's."""
+        return touches(self.program, s, functions, self.params)
 
 
 def arguments(em: Emitter) -> None:
