@@ -158,3 +158,55 @@ def powers_beside_a_new_array(n):
 
 def powers_beside_an_argument(n, t):
     return _fill(t, n), t
+
+
+def life(g):
+    n, m = g.shape
+    new = np.zeros_like(g)
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            c = 0
+            for a in range(-1, 2):
+                for b in range(-1, 2):
+                    if a or b:
+                        c += g[i + a, j + b]
+            new[i, j] = c == 3 or (g[i, j] and c == 2)
+    return new
+
+
+def values_or_five(a):
+    found = []
+    for x in a:
+        t = x or 5
+        found.append(t)
+    return found
+
+
+def first_or_other(a, k):
+    for x in a:
+        y = x > 1 and k
+        if y:
+            return y
+    return k or a[0]
+
+
+def added_tests(a):
+    s = 0
+    for x in a:
+        s += (x > 1) and (s < 10)
+    return s
+
+
+def chained_tests(a, b):
+    n = 0
+    for i in range(len(a)):
+        ok = (a[i] > 0 and b[i]) or i == 2
+        n += ok
+    return n, a[0] and 1 / b[0]
+
+
+def fails_in_the_second(a, k):
+    found = []
+    for i in range(4):
+        found.append((i < 3 and a[i + k]) or -1)
+    return found

@@ -21,6 +21,12 @@ ROWS = [
     *[(f.fibonacci, n) for n in (2, 90, 100)],
     *[(f.powers_beside_a_new_array, n) for n in (5, 60)],
     (f.powers_beside_an_argument, 20, np.zeros(3)),
+    *[(f.life, (np.arange(144).reshape(12, 12) * 7 % 5 < 2).astype(t)) for t in ("int64", "uint8", "bool", "float64")],
+    *[(g, A.astype(t)) for g in (f.values_or_five, f.added_tests) for t in REAL],
+    *[(f.first_or_other, A.astype(t), k) for t in REAL for k in (0, 7)],
+    *[(f.chained_tests, A.astype(t), A[::-1].astype(t)) for t in REAL],
+    *[(f.chained_tests, A[::-1].astype(t), A.astype(t)) for t in REAL],
+    *[(f.fails_in_the_second, A, k) for k in (0, 1, 2)],
 ]
 
 

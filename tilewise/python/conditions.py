@@ -71,35 +71,34 @@ def _when(lo: Statements, condition: Expr, part: Callable[[], Expr], otherwise: 
 
 
 def bool_op(lo: Statements, node: ast.BoolOp) -> Value:
-    all_ = isinstance(node.op, ast.And)
-    first = values.value(lo, node.values[0])
-    rest: ast.expr = (
-        node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
-    )
+    """a and b, a or b: one of the two."""
+    all_, careless = isinstance(node.op, ast.And), lo.careless
+    one, rest = halves(node)
+    first = last(lo, one, careless)
     if not isinstance(first, Scalar):
         if not isinstance(first, Tuple | Static):
             raise Refused(f"{'and' if all_ else 'or'} of {values.type_text(first)}", node.lineno)
         first = lo.settled(first, node.lineno)
         known = values.truth_of(lo, first, node.lineno)
-        return values.value(lo, rest) if known == (TRUE if all_ else FALSE) else first
+        return last(lo, rest, careless) if known == (TRUE if all_ else FALSE) else first
     first = Scalar(first.t, lo.b.held(first.e))
-    kinds: list[Num] = []
-
-    def second() -> Expr:
-        found = values.scalar(lo, values.value(lo, rest), node.lineno)
-        kinds.append(found.t)
-        if key(found.t) != key(first.t):
-            raise Refused(f"{'and' if all_ else 'or'} of {first.t} and {found.t}", node.lineno)
-        return found.e
-
     truth = arithmetic.truth(first)
-    if isinstance(truth, Const) and truth.value == all_:
-        return values.value(lo, rest)
     if isinstance(truth, Const):
-        return first
-    made = _when(lo, truth if all_ else negate(truth), second, first.e)
-    t = merge(first.t, kinds[0]) if kinds else first.t
-    return Scalar(t, made)  # type: ignore[arg-type]
+        return last(lo, rest, careless) if truth.value == all_ else first
+
+    def second() -> Value:
+        try:
+            return values.scalar(lo, last(lo, rest, careless), node.lineno)
+        except calls.Several as error:  # a part that is not always computed: this goes before the statement first
+            raise calls.Several(node, error.construct, error.line) from None
+
+    return chosen(lo, truth if all_ else negate(truth), second, lambda: first, node.lineno, node)
+
+
+def halves(node: ast.BoolOp) -> tuple[ast.expr, ast.expr]:
+    """The first operand, and what follows."""
+    one, *others = node.values
+    return one, others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(node.op, others), node)
 
 
 def compare(lo: Statements, node: ast.Compare) -> Value:
@@ -182,7 +181,7 @@ def if_exp(lo: Statements, node: ast.IfExp) -> Value:
 
 def last(lo: Statements, node: ast.expr, careless: bool) -> Value:
     """The value of an expression of which all is made of one of its parts, whose type may not matter (names.py)."""
-    with lo.caring(careless and isinstance(node, ast.IfExp | ast.Call)):
+    with lo.caring(careless and isinstance(node, ast.IfExp | ast.Call | ast.BoolOp)):
         return values.value(lo, node)
 
 

@@ -134,6 +134,13 @@ class Statements(Names):
             target = ast.copy_location(ast.Name(name, ast.Store()), at)
             arms = [ast.copy_location(ast.Assign([target], v), v) for v in (at.body, at.orelse)]
             self.statement(ast.copy_location(ast.If(at.test, [arms[0]], [arms[1]]), at))
+        elif isinstance(at, ast.BoolOp):
+            target = ast.copy_location(ast.Name(name, ast.Store()), at)
+            first, rest = (ast.copy_location(ast.Assign([target], v), v) for v in conditions.halves(at))
+            test = ast.copy_location(ast.Name(name, ast.Load()), at)
+            self.statement(first)
+            choice = ast.If(test, [rest], []) if isinstance(at.op, ast.And) else ast.If(test, [], [rest])
+            self.statement(ast.copy_location(choice, at))
         elif not error.source:  # min or max
             calls.extreme_before(self, at, full)
         else:
