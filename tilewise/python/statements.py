@@ -172,7 +172,7 @@ class Statements(Names):
             start, env = len(self.b.block), dict(self.env or {})
             found = values.value(self, at)
             if isinstance(found, Scalar | Array | Lazy):
-                names[at] = self._named(at, found)
+                names[at] = self.named(at, found)
             else:
                 del self.b.block[start:]
                 self.b.kept, self.b.steadily, self.env = {}, {}, env
@@ -189,13 +189,13 @@ class Statements(Names):
         index = subscripts.fixed(self, values.index_of(self, target.slice))
         old = subscripts.get_item(self, base, index, node.lineno)
         if isinstance(old, Scalar | Choice):
-            value = ast.copy_location(ast.BinOp(self._named(target, old), node.op, node.value), node)
+            value = ast.copy_location(ast.BinOp(self.named(target, old), node.op, node.value), node)
             return ast.copy_location(ast.Assign([target], value), node)
         if isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
-            return ast.copy_location(ast.AugAssign(self._named(target, old), node.op, node.value), node)
+            return ast.copy_location(ast.AugAssign(self.named(target, old), node.op, node.value), node)
         return None
 
-    def _named(self, at: ast.expr, found: Value) -> ast.Name:
+    def named(self, at: ast.expr, found: Value) -> ast.Name:
         """A name for the value of an expression."""
         name = f"before@{at.lineno}.{at.col_offset}.{at.end_lineno}.{at.end_col_offset}"
         self.scope.locals = self.scope.locals | {name}

@@ -295,6 +295,8 @@ def _subscript(lo: Statements, node: ast.Subscript) -> Value:
         raise Refused(f"a subscript of a {type(base.value).__name__} from outside", node.lineno)
     block, at = lo.b.block, len(lo.b.block)
     index = index_of(lo, node.slice)
+    if isinstance(base, List) and isinstance(index[0], Slice) and len(index) == 1:
+        return lists.part(lo, base, index[0], node)
     return subscripts.get_item(lo, spilled(lo, base, block, at, node.lineno), index, node.lineno)
 
 

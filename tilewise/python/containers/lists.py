@@ -11,7 +11,22 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Op, Set, Span, Store, Var, View
-from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, element, pick, sub
+from tilewise.python.build import (
+    ONE,
+    ZERO,
+    Array,
+    List,
+    Scalar,
+    Slice,
+    Static,
+    Tuple,
+    Value,
+    add,
+    compare,
+    element,
+    pick,
+    sub,
+)
 from tilewise.python.functions.nodes import walk
 from tilewise.python.refuse import Mixes, Refused
 from tilewise.python.scope import Dead
@@ -23,7 +38,7 @@ from tilewise.python.arrays import elementwise
 from tilewise.python.containers import columns
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
-from tilewise.python.standard import sequences
+from tilewise.python.standard import sequences, written_lists
 
 _HARMLESS = frozenset("len abs float int bool range min max print".split())
 ROOM = 8  # numbers that a new list has room for
@@ -88,6 +103,13 @@ def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Va
     at = _at(lo, found, index, "list index out of range", line)
     t = _item(found, line)
     return columns.read(lo, columns.names(found.t.place, t), t, at, keep=isinstance(t, Tup | Mixed))
+
+
+def part(lo: Statements, found: List, along: Slice, node: ast.Subscript) -> Value:
+    """x[a:b:c], a new list."""
+    given = along.start, along.stop, along.step
+    ends: list[Value] = [Static(None) if p is None else calls.whole(lo, p, node.lineno) for p in given]
+    return calls.of_written(lo, written_lists.part, [found, *ends], {}, node)
 
 
 def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value, line: int) -> None:

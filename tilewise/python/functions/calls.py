@@ -282,15 +282,31 @@ def plain(f: Any) -> FunctionType | None:
 
 
 def arguments(lo: Statements, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
-    if any(isinstance(a, ast.Starred) for a in node.args):
-        raise Refused("* before an argument", node.lineno)
-    with lo.caring():
-        args = values.in_order(lo, [*node.args, *(k.value for k in node.keywords)], node.lineno)
     names = [k.arg for k in node.keywords]
     if None in names:
         raise Refused("** before an argument", node.lineno)
-    n = len(node.args)
+    given = _unpacked(lo, node) if any(isinstance(a, ast.Starred) for a in node.args) else node.args
+    with lo.caring():
+        args = values.in_order(lo, [*given, *(k.value for k in node.keywords)], node.lineno)
+    n = len(given)
     return args[:n], dict(zip(names, args[n:], strict=True))  # type: ignore[arg-type]
+
+
+def _unpacked(lo: Statements, node: ast.Call) -> list[ast.expr]:
+    """The arguments of a call in which tuples are unpacked (*t)."""
+    out: list[ast.expr] = []
+    for a in node.args:
+        if not isinstance(a, ast.Starred):
+            out.append(a)
+            continue
+        found = values.value(lo, a.value)
+        late = not isinstance(getattr(a.value, "value", a.value), ast.Name)  # not t, and not x.shape
+        if not isinstance(found, Tuple) or (late and not all(isinstance(b, ast.Name | ast.Constant) for b in out)):
+            raise Refused("* before an argument", node.lineno, "Give each by itself")
+        name = lo.named(a.value, found)
+        items = [ast.Subscript(name, ast.Constant(k), ast.Load()) for k in range(len(found.items))]
+        out += [ast.fix_missing_locations(ast.copy_location(item, a)) for item in items]
+    return out
 
 
 def of_function(lo: Statements, f: FunctionType, args: list[Value], options: dict[str, Value], node: ast.AST) -> Value:

@@ -108,6 +108,8 @@ class _Nest:
 
     def ndindex(self, args: list[ast.expr]) -> list[ast.stmt] | None:
         """Loops over the lengths of axes, which are given one by one or as a tuple."""
+        if len(args) == 1 and isinstance(args[0], ast.Starred):
+            args = [args[0].value]
         found = self.type_of(args[0]) if len(args) == 1 else None
         if isinstance(found, Tuple):
             shape = self.kept(args[0])

@@ -26,7 +26,24 @@ NOTHING_TO_POP = _message([].pop, 0)
 NO_SUCH_ITEM = _message([1].pop, 5)
 NOT_THERE = _message([1].remove, 5)
 EMPTY_HEAP = _message(heapq.heappop, [])
+NO_STEP = _message([1].__getitem__, slice(None, None, 0))
 NEGATIVE_LO = "lo must be non-negative"
+
+
+def part(items, lower, upper, step):
+    n = len(items)
+    if step is None:
+        step = 1
+    if step == 0:
+        raise ValueError(NO_STEP)
+    first, last = (0, n) if step > 0 else (-1, n - 1)
+    start = first if step > 0 else last
+    stop = last if step > 0 else first
+    if lower is not None:
+        start = max(lower + n, first) if lower < 0 else min(lower, last)
+    if upper is not None:
+        stop = max(upper + n, first) if upper < 0 else min(upper, last)
+    return [items[k] for k in range(start, stop, step)]
 
 
 def pop(items, at):
