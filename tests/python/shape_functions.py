@@ -55,3 +55,13 @@ def no_such_axes(a, n):
     for _ in range(n):
         a = a.transpose(0, 0, 1)
     return a
+
+
+def without_axes(a):
+    first = a[..., 0]
+    s = a[0]
+    for i in range(len(a)):
+        a[i] = a[i] + 7  # `first` shows it
+        s += a[..., i] + a[i, ...]
+        a[..., i] += 1
+    return a, first, first + 1, s, (a * 2)[..., 1], first.shape

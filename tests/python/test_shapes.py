@@ -50,6 +50,13 @@ def test_results_show_the_argument() -> None:
     assert not np.shares_memory(z, y) and not np.shares_memory(q, y)
 
 
+@pytest.mark.parametrize("dtype", [float, np.float32, int, complex])
+def test_dots_with_a_number_for_each_axis(agree: Any, dtype: Any) -> None:
+    assert agree(f.without_axes, np.arange(6).astype(dtype))[0] == "returned"
+    a, shown, new, *_ = tw.jit(f.without_axes, strict=True)(np.arange(6).astype(dtype))
+    assert type(shown) is np.ndarray and np.shares_memory(shown, a) and type(new) is np.dtype(dtype).type
+
+
 def test_python_is_not_called_for_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     run = host.Table._run

@@ -18,7 +18,7 @@ from tilewise.api.functions.purity import Untraceable
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.evaluation.commit import conform
-from tilewise.array.handle import Array, from_buffer
+from tilewise.array.handle import Array
 from tilewise.array.session import on_workers, session_here, unlimited_memory
 from tilewise.backend.base import Replay, Unfit
 from tilewise.config import current
@@ -101,9 +101,8 @@ class CachedCall:
                     at, root, fixed, first = self._single
                     value = values[at]
                     values.clear()
-                    return from_buffer(conform(value, root, first), fixed)
-                made = [from_buffer(nd, out[2]) for nd, out in zip(plan.made(values), plan.outs, strict=True)]
-                return plan.fill(made, given)
+                    return plan.wrap(conform(value, root, first), fixed)
+                return plan.fill(plan.wrapped(plan.made(values)), given)
         except (Unfit, Untraceable):
             return MISSED
 

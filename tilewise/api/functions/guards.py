@@ -15,18 +15,18 @@ ABSENT = object()
 class Guards:
     """The names, cells, functions and NumPy arrays that a key was made from; `sure`: nothing else could change it.
 
-    `kinds`: a class of arrays is among them, as for `isinstance`. `loose`: ndarrays and floats that functions refer to
-    by name, if only their types are part of the key.
+    `kinds`: a class of arrays is among them, as for `isinstance`. `ours`: something of this package is. `loose`:
+    ndarrays and floats that functions refer to by name, if only their types are part of the key.
     """
 
-    __slots__ = ("arrays", "cells", "functions", "kinds", "loose", "names", "sure")
+    __slots__ = ("arrays", "cells", "functions", "kinds", "loose", "names", "ours", "sure")
 
     def __init__(self) -> None:
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.cells: list[tuple[CellType, Any]] = []
         self.functions: list[tuple[FunctionType, Any, Any]] = []
         self.arrays: list[tuple[Any, Any, Any, Any]] = []
-        self.sure, self.kinds = True, False
+        self.sure, self.kinds, self.ours = True, False, False
         self.loose: list[Any] | None = None
 
     def name(self, where: dict[str, Any], name: str) -> None:

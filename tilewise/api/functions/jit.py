@@ -49,7 +49,8 @@ MAX_TEMPLATES = 64  # per function; one that is called with ever new values is n
 class jit:
     """A function of arrays that is traced once for each structure of its arguments, then replayed.
 
-    Arguments and results may be nested in tuples, lists and dicts. Floats are parameters of the trace, other values
+    Arguments and results may be nested in tuples, lists and dicts. Results are Arrays; NumPy's arrays and numbers where
+    no Array is given and the function refers to nothing of Tilewise. Floats are parameters of the trace, other values
     that are not arrays are part of its key, as are those that the function refers to: it is traced again where
     they change. In-place updates of arguments are replayed, too. `functools.partial` is fine as well.
 

@@ -182,6 +182,7 @@ def content(
     """A key for a value that a function refers to: equal keys, equal behaviour. Raises Untraceable if there is none."""
     t = type(value)
     watch = watch or Guards()
+    watch.ours = watch.ours or _ours(value)
     if t in (float, complex):
         return t, repr(value)  # 0.0 and -0.0 are equal, NaN is not
     if isinstance(value, np.generic) and t is not np.void:  # whose fields may be written to
@@ -210,6 +211,15 @@ def content(
             raise Untraceable(f"the module {name} as a value", where, False)
         return ("module", value.__name__)
     raise Untraceable(f"{name}, a {t.__name__} that is not known to stay as it is", where, False)
+
+
+def _ours(value: Any) -> bool:
+    """Whether a value is a module, function or object of this package: what it makes of ndarrays may be Arrays."""
+    if isinstance(value, ModuleType):
+        module = value.__name__
+    else:
+        module = (value if isinstance(value, CALLABLES) else type(value)).__module__ or ""
+    return module.split(".")[0] == "tilewise"
 
 
 def parameter(value: Any) -> bool:

@@ -262,7 +262,7 @@ class _Machine:
                 index[x.axis] = slice(start, stop if stop >= 0 else None, step) if n else slice(0, 0)
         if s.renamed:
             return source
-        shown = source[tuple(index)] if index else source[()]
+        shown = source[(*index, ...)]  # with dots it shows the source, also where it has no axes
         kept = sorted(x.axis for x in s.spans if x.axis >= 0)
         shown = np.transpose(shown, [kept.index(x.axis) for x in s.spans if x.axis >= 0])
         return shown[tuple(np.newaxis if x.axis < 0 else slice(None) for x in s.spans)] if s.spans else shown

@@ -67,7 +67,8 @@ def get_item(lo: Statements, base: Value, index: tuple[Value, ...], line: int) -
             lambda: _gathered(lo, held, index, line), lambda: indexing.gathered_by_python(lo, held, index, line)
         )
     parts = _expanded(base.t.rank, index, line)
-    if len([p for p in parts if isinstance(p, Scalar)]) == base.t.rank == len(parts):
+    dots = any(map(_dots, index))  # with which NumPy gives an array without axes
+    if len([p for p in parts if isinstance(p, Scalar)]) == base.t.rank == len(parts) and not dots:
         if isinstance(base, Array):
             faults = _faults(lo, base.t.rank, line)
             at = tuple(calls.whole(lo, p, line).e for p in parts)

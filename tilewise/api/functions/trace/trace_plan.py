@@ -22,6 +22,7 @@ from tilewise.api.functions.trace.array_trace import (
 )
 from tilewise.api.functions.trace.captured_arrays import Captured
 from tilewise.api.functions.trace.number import At, Floats, Number
+from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.assign import store
 from tilewise.array.cell import LOCK, Cell
@@ -63,7 +64,7 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
     where = [i for i, v in enumerate(leaves) if type(v) in (Array, np.ndarray)]
     specs = [spec_of(leaves[i]) for i in where]
     numbers = Floats(len(floats))
-    _check_kinds(f, leaves)
+    ours = _makes_ours(f, leaves) or bool(captured)
 
     def call(others: Captured, args: Sequence[Array]) -> Any:
         filled = [v if type(v) in (Array, np.ndarray) else others.of(v) for v in leaves]
@@ -88,22 +89,27 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
     template = trace(specs, call, captured, lambda roots: {} if numbers.used else _rewritten(roots, settings))
     if any(isinstance(r, Number) for r in template.result[1]):
         raise Untraceable("a result that is a float argument")
-    return Plan(template, where, floats, numbers)
+    return Plan(template, where, floats, numbers, ours)
 
 
-def _check_kinds(f: Any, leaves: Sequence[Any]) -> None:
-    """Raises Untraceable for a function that may ask for the class of an ndarray: its stand-in is an Array."""
+def _makes_ours(f: Any, leaves: Sequence[Any]) -> bool:
+    """Whether results are Arrays: there is one among the arguments, or something of ours that makes them.
+
+    Raises Untraceable for one that may ask for the class of an ndarray: its stand-in is an Array.
+    """
     kinds = list(map(type, leaves))
-    if np.ndarray in kinds:
-        watch = Guards()
-        for v in (f, *(v for v, t in zip(leaves, kinds, strict=True) if t is not Array and t is not np.ndarray)):
-            found = plain(v)
-            if found is None:
-                content(v, watch=watch)
-            else:
-                function_key(found, arrays=[], watch=watch)
-        if watch.kinds:
-            raise Untraceable("a class of arrays, and stand-ins are of another than ndarrays", pure=False)
+    if np.ndarray not in kinds:
+        return True
+    watch = Guards()
+    for v in (f, *(v for v, t in zip(leaves, kinds, strict=True) if t is not Array and t is not np.ndarray)):
+        found = plain(v)
+        if found is None:
+            content(v, watch=watch)
+        else:
+            function_key(found, arrays=[], watch=watch)
+    if watch.kinds:
+        raise Untraceable("a class of arrays, and stand-ins are of another than ndarrays", pure=False)
+    return watch.ours or Array in kinds
 
 
 def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
@@ -112,10 +118,10 @@ def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
 
 
 class Plan:
-    """A template and how to fill it."""
+    """A template and how to fill it. `ours`: its results are Arrays, else ndarrays and NumPy's numbers."""
 
-    def __init__(self, template: Template, where: list[int], floats: list[int], numbers: Floats) -> None:
-        self.template, self.where, self.floats, self.numbers = template, where, floats, numbers
+    def __init__(self, template: Template, where: list[int], floats: list[int], numbers: Floats, ours: bool) -> None:
+        self.template, self.where, self.floats, self.numbers, self.ours = template, where, floats, numbers, ours
         self.written = {i for i, _ in template.writes}
         structure, results = template.result
         self.structure, self.results = structure, results
@@ -154,7 +160,8 @@ class Plan:
                     return self.fill(made, arrays)
             elif self.defers(inputs):
                 return self.fill(self.defer(inputs, numbers), arrays)
-        return self.fill(self._later(inputs, numbers), arrays)
+        made = self._later(inputs, numbers)
+        return self.fill(made if self.ours else _evaluated(made), arrays)
 
     def _check_writes(self, inputs: Sequence[Any]) -> None:
         cells = [id(x._cell) if type(x) is Array else id(x) for x in inputs]
@@ -215,7 +222,7 @@ class Plan:
         call = Deferred(run, record, self.together)
         return [call.result(r.node, r.fixed, at.line) for r in self.results if isinstance(r, Made)]
 
-    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array] | None:
+    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Any] | None:
         """Run the plan at once: all is known (None: another thread has recorded a write meanwhile)."""
         with LOCK:
             if any(type(x) is Array and x._cell.node is not None for x in inputs):
@@ -227,9 +234,7 @@ class Plan:
             if self.written:
                 with to_the_end():  # Ctrl-C finds all arguments as they were, or all as they become
                     self._write(inputs, made[len(self.roots) :])
-        return [
-            from_buffer(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs[: len(self.roots)], strict=False)
-        ]
+        return self.wrapped(made)
 
     def _write(self, inputs: Sequence[Any], made: Sequence[Any]) -> None:
         """Arguments take their new values, as new buffers where they show all of their cells. (Under the lock.)"""
@@ -279,6 +284,14 @@ class Plan:
         values.clear()  # what a view shows may become its own, if nobody else has it
         return [conform(value, root, first) for value, root, first in ends]
 
+    def wrapped(self, made: Sequence[Any]) -> list[Any]:
+        """The results that buffers of a run become: those after them are what arguments became."""
+        return [self.wrap(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs[: len(self.roots)], strict=False)]
+
+    def wrap(self, nd: Any, fixed: bool) -> Any:
+        """The result that a buffer becomes; `fixed`: it is a number."""
+        return from_buffer(nd, fixed) if self.ours else nd[()] if fixed else nd
+
     def _planned(self, settings: Settings) -> tuple[Stages, Replays]:
         """The plan for one worker, made once and bound to its kernels; the lines it becomes."""
         way = _way(settings)
@@ -324,7 +337,7 @@ class Plan:
             if j in cells and others and unlimited_memory():
                 compute_together(cells[j], [cells[k] for k in sorted((j, *others)) if k in cells])
 
-    def fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
+    def fill(self, made: Sequence[Any], given: Sequence[Any]) -> Any:
         """The results, nested as the function gives them."""
         if self.structure is None and len(made) == 1:
             return made[0]
@@ -338,6 +351,12 @@ class Plan:
 def _computed_here(n: Node) -> bool:
     """Whether a node's value is made by the run: that of a leaf is somebody else's."""
     return n.value is None and type(n.op) is not Const
+
+
+def _evaluated(made: Sequence[Array]) -> list[Any]:
+    """The ndarrays and NumPy numbers that recorded results are, computed together."""
+    forcing.evaluate_arrays(made)
+    return [x.compute()[()] if x._fixed else x.compute() for x in made]
 
 
 def _constants(numbers: dict[Node, Any]) -> dict[Node, Node]:
