@@ -428,3 +428,20 @@ def test_a_run_that_becomes_no_line_keeps_little() -> None:
         start = pool.peak_bytes()
         tw.evaluate(f(y))
         assert pool.peak_bytes() - start < 6 * y.nbytes + calls.FLAT_BYTES
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+@pytest.mark.parametrize(
+    "rolled",
+    [
+        lambda xp, x: xp.roll(x[:, 0], 1),
+        lambda xp, x: xp.roll(xp.roll(x[::2, 1], 1), 1) + 1,
+        lambda xp, x: xp.roll(x[:, ::2], 1, axis=0),
+    ],
+)
+def test_views_that_copy_are_made_anew_in_every_run(rolled: Any, n: int) -> None:
+    """Parts of columns that lie in one piece are copies: each run has other arguments."""
+    jitted = tw.jit(rolled)
+    for k in range(6):
+        x = np.arange(n * n).reshape(n, n) * 3 + k
+        np.testing.assert_array_equal(np.asarray(jitted(tw, tw.asarray(x))), rolled(np, x))

@@ -153,6 +153,9 @@ class Layer:
     def _step(self, step: Step, kernel: Any, now: int) -> None:
         calls: list[Any] | None = None
         match step:
+            case View() if id(owner_of(self.values[step.pos])) not in self.by_owner:
+                self._other(step, kernel, now)  # of an array that lies otherwise: a copy, which every run has to make
+                return
             case View():
                 self._see(step.pos, now)
                 if step.input in self.waiting:
