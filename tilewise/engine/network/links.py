@@ -13,6 +13,7 @@ import secrets
 import select
 import socket
 import struct
+import sys
 import time
 from dataclasses import field
 from typing import Any
@@ -23,6 +24,7 @@ from tilewise.interrupts import allowed, waits
 from tilewise.records import dataclass
 
 Address = tuple[str, int]
+LOCAL = sys.platform == "linux"  # names of sockets that are no files
 GREETING_SECONDS = 30.0  # for the other side to prove who it is
 CONNECT_SECONDS = 15.0  # for a process that has said where it listens to answer
 MOST_GREETINGS = 128  # connections that have not proved anything yet
@@ -66,11 +68,11 @@ class Links:
         self._by_fd: dict[int, int] = {}
         self._unsent: set[int] = set()  # processes for which something waits
         self._greetings: dict[int, _Greeting] = {}
-        self._listener: socket.socket | None = None
+        self._listeners: dict[int, socket.socket] = {}  # the first one for the network, another for this machine
         if listen_at is not None:
-            self._listener = socket.create_server((listen_at, 0))
-            self._listener.setblocking(False)
-            self._poll.register(self._listener, select.POLLIN)
+            self._listen(socket.create_server((listen_at, 0)))
+            if (local := self._local_listener()) is not None:
+                self._listen(local)
 
     # -- what subclasses do -------------------------------------------------------------------------------------------
 
@@ -86,15 +88,14 @@ class Links:
     @property
     def address(self) -> Address:
         """Where others can connect to."""
-        assert self._listener is not None
-        host, port = self._listener.getsockname()[:2]
+        host, port = next(iter(self._listeners.values())).getsockname()[:2]
         return host, port
 
     def connect(self, who: int, address: Address, epoch: int) -> None:
         """Connect to another process of the session; raises PeerLost if it does not answer."""
         try:
             with allowed():
-                sock = socket.create_connection(address, CONNECT_SECONDS)
+                sock = self._connected(address)
         except OSError as error:
             raise PeerLost(f"no connection to {address[0]}:{address[1]}: {error}") from error
         try:
@@ -173,8 +174,8 @@ class Links:
                     self._read(who, self.links[who])
             elif fd in self._greetings:
                 self._greet(fd)
-            elif self._listener is not None and fd == self._listener.fileno():
-                self._accept()
+            elif fd in self._listeners:
+                self._accept(self._listeners[fd])
         return bool(events)
 
     def drop(self, who: int) -> None:
@@ -193,26 +194,52 @@ class Links:
             self.drop(who)
         for fd in list(self._greetings):
             self._dismiss(fd)
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners.values():
+            listener.close()
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _listen(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        self._listeners[listener.fileno()] = listener
+        self._poll.register(listener, select.POLLIN)
+
+    def _name(self, address: Address) -> bytes:
+        """The name of a process for others on its machine: no file, gone with the process, guessed by nobody."""
+        return b"\0tilewise-" + self._proof(b"local", repr(address).encode())[:16].hex().encode()
+
+    def _local_listener(self) -> socket.socket | None:
+        """A socket of this machine, which costs processors half of what one of its network does (0092)."""
+        if not LOCAL:
+            return None
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            listener.bind(self._name(self.address))
+            listener.listen(MOST_GREETINGS)
+        except OSError:  # a machine that allows none
+            listener.close()
+            return None
+        return listener
+
+    def _connected(self, address: Address) -> socket.socket:
+        """A connection to who has this address: within the machine, if it is there."""
+        if LOCAL:
+            sock = socket.socket(socket.AF_UNIX)
+            sock.settimeout(CONNECT_SECONDS)
+            try:
+                sock.connect(self._name(address))
+                return sock
+            except OSError:
+                sock.close()
+        return socket.create_connection(address, CONNECT_SECONDS)
 
     def _proof(self, role: bytes, said: bytes) -> bytes:
         return hmac.digest(self._secret, role + said, "sha256")
 
     def _add(self, who: int, sock: socket.socket, epoch: int) -> None:
         self.drop(who)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for name, value in (
-            ("TCP_KEEPIDLE", SILENT_SECONDS // 4),
-            ("TCP_KEEPINTVL", SILENT_SECONDS // 4),
-            ("TCP_KEEPCNT", 3),
-            ("TCP_USER_TIMEOUT", SILENT_SECONDS * 1000),
-        ):
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        if not LOCAL or sock.family != socket.AF_UNIX:
+            _watch(sock)
         sock.setblocking(False)
         self.links[who] = Link(sock, epoch)
         self._by_fd[sock.fileno()] = who
@@ -239,13 +266,12 @@ class Links:
         if link.reader.closed and self.links.get(who) is link:
             self.drop(who)
 
-    def _accept(self) -> None:
-        assert self._listener is not None
+    def _accept(self, listener: socket.socket) -> None:
         now = time.monotonic()
         for fd in [fd for fd, g in self._greetings.items() if g.until < now]:
             self._dismiss(fd)
         try:
-            sock, _ = self._listener.accept()
+            sock, _ = listener.accept()
         except OSError:
             return
         if len(self._greetings) >= MOST_GREETINGS:
@@ -287,6 +313,20 @@ class Links:
         self._poll.unregister(fd)
         if close:
             g.sock.close()
+
+
+def _watch(sock: socket.socket) -> None:
+    """Send at once; find out when the other machine is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", SILENT_SECONDS // 4),
+        ("TCP_KEEPINTVL", SILENT_SECONDS // 4),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", SILENT_SECONDS * 1000),
+    ):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:
