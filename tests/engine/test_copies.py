@@ -24,6 +24,7 @@ from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.links import Address
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.copying import LEAST_PLANS, Copying, keepers
+from tilewise.engine.recovery.replay_log import Entry, Log
 from tilewise.errors import PerformanceWarning, TilewiseError
 from tilewise.layout import DRIVER
 from tilewise.store import pool
@@ -178,6 +179,34 @@ def test_any_process_may_be_lost_one_after_the_other(memory: Any) -> None:
         gc.collect()
         cluster.sweep()
         assert not cluster.log and not cluster.log.fresh and not cluster.log.live and not cluster.log.nbytes
+
+
+def test_a_process_may_be_missed_when_a_copy_starts() -> None:
+    with opened(3) as cluster:
+        fixed = tw.evaluate(tw.asarray(start()).relayout(0))
+        cluster._surely(cluster._start_copy)
+        for w in (0, 1, 2, 2, 0):
+            before, lost = cluster.counters.copies, process_of(cluster, w)
+            cluster.kill(lost)
+            cluster.lines.drop(lost)
+            cluster._surely(cluster._start_copy)
+            assert cluster.counters.copies == before + 1  # the one that bringing it back ends with is enough
+            assert len(cluster.log.kept()) == 1 and not cluster.log.unneeded
+        numpy.testing.assert_array_equal(numpy.asarray(fixed), start())
+
+
+def test_copies_stay_that_another_copy_under_way_did_not_know_of() -> None:
+    log = Log()
+    log.add(Entry(1, (), (), (2, 3), ""), [8, 8])
+    log.add(Entry(2, (3,), (), (4,), ""), [8])
+    before = frozenset(log)
+    log.release([3])
+    for _ in range(2):
+        log.copied(before, [2, 4])
+        assert log.kept() == [2, 4] and not log.unneeded and not log.fresh and not log.replay()
+    log.release([2])
+    log.copied(before, [2, 4])
+    assert log.kept() == [4] and log.unneeded == {2}
 
 
 def test_the_driver_keeps_nothing_of_what_was_copied() -> None:

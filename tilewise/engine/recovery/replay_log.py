@@ -135,9 +135,12 @@ class Log:
         return sum(self.live[k] for k in self.fresh)
 
     def copied(self, before: Collection[Entry], keys: Collection[int]) -> None:
-        """There are copies of the values with these keys, as they were after some entries: those are not needed."""
-        had = {k for e in self.entries if not e.number for k in e.keys}
-        after = [e for e in self.entries if e not in before]
+        """There are copies of the values with these keys, as they were after some entries: those are not needed.
+
+        Entries of values with copies are made anew each time, so another copy may not know them: they count as before.
+        """
+        had = {*self.kept()}
+        after = [e for e in self.entries if e.number and e not in before]
         needed = {*self.live, *(x for e in after for x in e.leaves if isinstance(x, int))}
         again = [e for e in self.entries if e in before and e.rooted and not needed.isdisjoint(e.keys)]
         made = {k for e in (*again, *after) for k in e.keys}

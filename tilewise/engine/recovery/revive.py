@@ -60,14 +60,19 @@ class Recovery(Hosts):
             return
         self.log.release(list(self.dead))  # which workers hear of when the plan starts
         nbytes = self.log.fresh_bytes()
-        if not any(isinstance(x, Mark) for x in self.under_way):
+        if not self._copy_under_way():
             if self.copying.due(nbytes, remembered):
                 self._surely(self._start_copy)
         elif self.copying.crowded(nbytes, remembered // 2):
             self.settle()
 
+    def _copy_under_way(self) -> bool:
+        return any(isinstance(x, Mark) for x in self.under_way)
+
     def _start_copy(self) -> None:
         """Let each host keep what its workers hold, and give it to a neighbour. Waits for nothing."""
+        if self._copy_under_way():  # workers were lost when this was tried before, and bringing them back made one
+            return
         mark = Mark(tuple(sorted(self.log.fresh)), frozenset(self.log))
         self.copying.begun()
         try:
