@@ -209,7 +209,7 @@ class Links:
         return b"\0tilewise-" + self._proof(b"local", repr(address).encode())[:16].hex().encode()
 
     def _local_listener(self) -> socket.socket | None:
-        """A socket of this machine, which costs processors half of what one of its network does (0092)."""
+        """A socket of this machine, which costs processors half of what one of its network does (0091)."""
         if not LOCAL:
             return None
         listener = socket.socket(socket.AF_UNIX)
