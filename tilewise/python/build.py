@@ -54,7 +54,8 @@ class Lazy:
 
     element(index, exact): `exact` if all conditions of `equal` hold, so that nothing is repeated along an axis.
     `reads`: the arrays whose elements are read; of those that are `aligned`, element i of this needs element i alone
-    (if all of `equal` holds).
+    (if all of `equal` holds). `shown`: the array that it is where it gets a name, which shows the memory of another;
+    without it, that is a new one.
     """
 
     t: Arr
@@ -63,6 +64,7 @@ class Lazy:
     reads: tuple[str, ...]
     aligned: frozenset[str] = frozenset()
     equal: tuple[Expr, ...] = ()
+    shown: Callable[[], Array] | None = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tilewise.kernel.program.ir import (
     results_of,
 )
 from tilewise.kernel.program.walk import BLOCKS, expressions, statements
-from tilewise.python import memory_order
+from tilewise.python import memory_order, read_only
 from tilewise.python.build import ONE, ZERO, Builder
 
 
@@ -49,6 +49,7 @@ def finished(
     names = {n: t for n, t in b.names.items() if n in used}
     arrays = _arrays(b, every, params)
     memory_order.check(b, every, params, main=main)
+    read_only.check(every, arrays)
     stored = {r for s in every if isinstance(s, Store) for r in arrays[s.array].roots}
     stored |= {r for s in every if isinstance(s, HostCall) for a in s.writes for r in arrays[a].roots}
     params = [replace(p, written=p.array is not None and p.name in stored) for p in params]
@@ -68,6 +69,7 @@ def with_functions(main: Program, functions: list[Program]) -> Program:
                 if isinstance(s, Invoke):
                     pairs = zip(s.inputs, every[1 + s.function].params, strict=True)
                     written.update(r for v, q in pairs if q.written for r in p.arrays[cast(str, v)].roots)
+            read_only.refuse_write(written)
             params = tuple(
                 replace(q, written=q.written or (q.array is not None and q.name in written)) for q in p.params
             )

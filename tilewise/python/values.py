@@ -131,7 +131,7 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int, line: int)
         return Slice(*all_spilled(lo, ends, block, at, line))
     if isinstance(first, Sequence_):
         return Sequence_(first.kind, tuple(all_spilled(lo, first.parts, block, at, line)))
-    if isinstance(first, Lazy):
+    if isinstance(first, Lazy) and first.shown is None:
         read = frozenset().union(*(lo.b.roots[r] for r in first.reads))
         if read & order.written(lo, block[at:]):
             with lo.b.inside() as before:

@@ -140,7 +140,8 @@ class SourceFunction:
             return False
         program = self._last.made.program
         bodies = (program.body, *(f.body for f in program.functions))
-        return any(isinstance(s, HostCall) and not s.lengths for body in bodies for s in statements(body))
+        calls = [s for body in bodies for s in statements(body) if isinstance(s, HostCall)]
+        return not all(s.lengths or s.part for s in calls)
 
     def _quick(self, code: Code) -> Quick | None:
         """What makes calls like the one before, if they are simple enough."""

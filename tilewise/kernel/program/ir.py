@@ -260,7 +260,8 @@ class HostCall:
     Arrays among the results are new and in C order, or show memory of inputs if `shown`. `writes`: inputs that it
     changes. `effect`: it changes something else, so that the program cannot be run again from the start. `lengths`: the
     result is the first input in another shape, so that nobody has to be called where that lies in C order. Of each axis
-    there is whether its length is an input, and which one, or the length itself (-1: what is left).
+    there is whether its length is an input, and which one, or the length itself (-1: what is left). `part`: the result
+    shows the "real" or "imag" parts of the first input, so that nobody has to be called.
     """
 
     which: int
@@ -272,6 +273,7 @@ class HostCall:
     effect: bool = False
     lengths: tuple[tuple[bool, int], ...] = ()
     draw: Draw | None = None
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
     elif isinstance(s, HostCall):
         inputs = ", ".join(v if isinstance(v, str) else expr(v) for v in s.inputs)
         notes = f"{' shown' * s.shown}{' effect' * s.effect}{' writes ' * bool(s.writes)}{', '.join(s.writes)}"
+        notes += f" in lengths {s.lengths}" * bool(s.lengths) + f" {s.part}" * bool(s.part)
         draw = f" draws {s.draw}" if s.draw else ""
         yield f"{indent}{', '.join(s.results)} := host {s.which}({inputs}) !{s.fault}{notes}{draw}"
 

@@ -56,7 +56,7 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
     conditions += [test for test in apart.values() if test != FALSE]
     inexact = len(met) > len(shared)  # elements are needed after they were written, if one of these does not hold
     if any(not r.startswith("$v") or r == target.name for r in shared):  # what cannot show a copy instead
-        v = elementwise.lazy(elementwise.materialised(lo, v, line))
+        v = elementwise.lazy(elementwise.computed(lo, v, line))
         conditions = elementwise.equal_lengths(lo, v.shape, shape)
         shared, inexact = [], False
     for r in shared:

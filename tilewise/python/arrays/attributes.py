@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python.arrays import elementwise
 from tilewise.python.functions import calls
+from tilewise.python.host import calling
 from tilewise.python.scalars import arithmetic, stored
 
 
@@ -32,10 +35,26 @@ def attribute(lo: Statements, v: Array | Lazy, name: str, line: int) -> Value:
     if name == "T":
         return transposed(lo, elementwise.materialised(lo, v, line), range(v.t.rank)[::-1])
     if name in ("real", "imag"):
-        if v.t.dtype[0] != "c":
-            raise Refused(f"{name} of an array of {v.t.dtype}", line)
-        return elementwise.elementwise(lo, lambda x: calls.part(lo, x, name, line), name, (v,), line)  # type: ignore[arg-type,return-value]
+        return v if name == "real" and v.t.dtype[0] != "c" else part(lo, v, name, line)
     raise Refused(f"the attribute {name} of an array", line)
+
+
+def part(lo: Statements, v: Array | Lazy, name: str, line: int) -> Lazy:
+    """The real parts of complex numbers, or the imaginary ones of any: with a name, they show the memory of v."""
+    found = elementwise.elementwise(lo, lambda x: calls.part(lo, x, name, line), name, (v,), line)  # type: ignore[arg-type,return-value]
+    shows = v.t.dtype[0] == "c"
+    if shows and isinstance(v, Lazy):  # whose memory nobody else sees
+        return found
+
+    def shown() -> Array:
+        made = calling.called(
+            lo, operator.attrgetter(name), [v], {}, line, name=f"the attribute {name}", kind=v.t.kind,
+            shown=shows, part=name if shows else "",
+        )  # fmt: skip
+        assert isinstance(made, Array)
+        return made
+
+    return replace(found, shown=shown)
 
 
 def size_of(lo: Statements, v: Array | Lazy) -> Scalar:

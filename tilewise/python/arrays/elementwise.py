@@ -180,9 +180,14 @@ def allocated(lo: Statements, t: Arr, shape: Sequence[Expr], zero: bool, line: i
 
 
 def materialised(lo: Statements, v: Lazy | Array, line: int) -> Array:
-    """The elements in memory of their own."""
+    """The elements in memory."""
     if isinstance(v, Array):
         return v
+    return computed(lo, v, line) if v.shown is None else v.shown()
+
+
+def computed(lo: Statements, v: Lazy, line: int) -> Array:
+    """The elements in memory of their own."""
     shape = [lo.b.held(e) for e in v.shape]
     made = allocated(lo, v.t, shape, False, line, v.reads)
     either(lo, v.equal, lambda exact: fill(lo, made, v, exact, line))

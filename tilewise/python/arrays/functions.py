@@ -35,7 +35,7 @@ from tilewise.python.types import Arr, Num
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import conditions, values
-from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts, turned
+from tilewise.python.arrays import assign, attributes, copies, elementwise, reductions, subscripts, turned
 from tilewise.python.containers import lists
 from tilewise.python.functions import calls
 from tilewise.python.host import library as host_library
@@ -157,6 +157,8 @@ def _limits(name: str, dtype: str) -> Any:
 def _converted(lo: Statements, dtype: str, args: list[Value], line: int) -> Value:
     if not args:
         return Scalar(Num(False, dtype), arithmetic.cast(Const(BOOL, False), dtype))
+    if isinstance(args[0], Array) and args[0].t.dtype == dtype and args[0].t.rank:
+        return args[0]
     if isinstance(args[0], Array | Lazy):
         return elementwise.elementwise(
             lo, lambda s: Scalar(Num(False, dtype), arithmetic.cast(s.e, dtype)), dtype, (args[0],), line
@@ -194,7 +196,7 @@ def _created_like(value: int | None) -> Any:
             raise Refused(f"{g.name} of something that is no array", g.line)
         dtype = dtype_named(g.take(1, "dtype"), g.line, like.t.dtype)
         g.done(2)
-        t = Arr(dtype, like.t.rank, _kind(kind, like))
+        t = Arr(dtype, like.t.rank, kind_of(kind, like))
         shape, reads = elementwise.shape_of(like), elementwise.lazy(like).reads
         made = elementwise.allocated(lo, t, shape, value == 0, g.line, reads)
         if value:
@@ -204,7 +206,7 @@ def _created_like(value: int | None) -> Any:
     return act
 
 
-def _kind(kind: str, *others: Value) -> str:
+def kind_of(kind: str, *others: Value) -> str:
     ours = any(isinstance(o, Array | Lazy) and o.t.kind == "tilewise" for o in others)
     return "tilewise" if ours or kind == "tilewise" else "numpy"
 
@@ -219,49 +221,6 @@ def _full(lo: Statements, kind: str, g: Given) -> Value:
         fill = Scalar(Num(False, dtype), arithmetic.cast(fill.e, dtype))
     assign.assign(lo, made, fill, g.line)
     return made
-
-
-def copied(
-    lo: Statements, found: Value, kind: str, line: int, dtype: str | None = None, *, in_c_order: bool = False
-) -> Array:
-    """A new array with the same elements."""
-    if isinstance(found, Tuple):
-        made = attributes.from_tuple(lo, found, dtype, line)
-        return Array(Arr(made.t.dtype, made.t.rank, kind), made.name)
-    if not isinstance(found, Array | Lazy):
-        raise Refused("an array of this", line)
-    v = elementwise.lazy(found)
-    t = Arr(dtype or v.t.dtype, v.t.rank, _kind(kind, found))
-    made = elementwise.allocated(lo, t, v.shape, False, line, () if in_c_order else v.reads)
-    assign.assign(lo, made, v, line)
-    return made
-
-
-def _array(lo: Statements, kind: str, g: Given) -> Value:
-    found = g.need(0, "object")
-    dtype = g.take(1, "dtype")
-    g.done(2)
-    named = None if dtype is None else dtype_named(dtype, g.line)
-    return copied(lo, found, kind, g.line, named)
-
-
-def _asarray(lo: Statements, kind: str, g: Given) -> Value:
-    found = g.need(0, "a")
-    dtype = g.take(1, "dtype")
-    g.done(2)
-    if (
-        isinstance(found, Array)
-        and (dtype is None or dtype_named(dtype, g.line) == found.t.dtype)
-        and _kind(kind, found) == found.t.kind
-    ):
-        return found
-    return copied(lo, found, kind, g.line, None if dtype is None else dtype_named(dtype, g.line))
-
-
-def _copy(lo: Statements, kind: str, g: Given) -> Value:
-    found = g.need(0, "a")
-    g.done(1)
-    return copied(lo, found, kind, g.line)
 
 
 def _arange(lo: Statements, kind: str, g: Given) -> Value:
@@ -397,7 +356,9 @@ def _part(name: str) -> Any:
         g.done(1)
         if isinstance(x, Scalar):
             return calls.part(lo, x, name, g.line)
-        return attributes.attribute(lo, x, name, g.line)  # type: ignore[arg-type]
+        if not isinstance(x, Array | Lazy):
+            raise Refused(f"{name} of something that is no array", g.line)
+        return attributes.attribute(lo, x, name, g.line)
 
     return act
 
@@ -414,7 +375,7 @@ def _norm(lo: Statements, kind: str, g: Given) -> Value:
 _FUNCTIONS: dict[str, Any] = {
     "zeros": _created(0), "ones": _created(1), "empty": _created(None), "ndarray": _created(None), "full": _full,
     "zeros_like": _created_like(0), "ones_like": _created_like(1), "empty_like": _created_like(None),
-    "copy": _copy, "array": _array, "asarray": _asarray, "arange": _arange,
+    "copy": copies.copy, "array": copies.array, "asarray": copies.asarray, "arange": _arange,
     "linspace": _linspace, "eye": _eye, "identity": _eye,
     **{name: reductions.reduction(name) for name in ("sum", "prod", "mean", "any", "all", "min", "max")},
     "amin": reductions.reduction("min"), "amax": reductions.reduction("max"), "argmin": reductions.arg(True),
@@ -452,7 +413,7 @@ def _method(
 ) -> Value:
     kind = base.t.kind
     if name == "copy" and not args and not options:
-        return copied(lo, base, kind, line, in_c_order=True)
+        return copies.copied(lo, base, kind, line, in_c_order=True)
     if name in _METHODS:
         if name == "transpose" and len(args) > 1:
             args = [Tuple(tuple(args))]
@@ -460,10 +421,14 @@ def _method(
     if name == "fill" and len(args) == 1 and isinstance(base, Array):
         assign.assign(lo, base, args[0], line)
         return Static(None)
-    if name == "astype" and len(args) == 1 and not options:
-        dtype = dtype_named(args[0], line)
-        return copied(lo, _converted(lo, dtype, [base], line), kind, line)
+    if name == "astype" and len(args) == 1:
+        g, dtype = Given(lo, name, args, options, line), dtype_named(args[0], line)
+        same = None if copies.wanted(g) else copies.itself(base, kind, dtype)
+        g.done(1)
+        return copies.copied(lo, _converted(lo, dtype, [base], line), kind, line) if same is None else same
     if name in ("conj", "conjugate") and not args:
+        if base.t.dtype[0] != "c":
+            return base
         return of_ufunc(lo, "conjugate", [base], line)
     if name == "item" and not args and base.t.rank == 0:
         return method(lo, values.scalar(lo, base, line), "item", [], {}, line)

@@ -67,7 +67,7 @@ def put_by_mask(lo: Statements, base: Array, index: tuple[Value, ...], value: Va
         raise Refused("complex numbers into real ones", line)
     meets = any(lo.b.roots[r] & lo.b.roots[base.name] for r in elementwise.lazy(value).reads)
     several = elementwise.lazy(
-        elementwise.materialised(lo, value, line) if isinstance(value, Lazy) else _copied(lo, value, line)
+        elementwise.computed(lo, value, line) if isinstance(value, Lazy) else _copied(lo, value, line)
         if meets else value
     )  # fmt: skip
     chosen = _held(lo, base, mask, line)

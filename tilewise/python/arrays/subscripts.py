@@ -289,6 +289,8 @@ def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value
     if isinstance(base, Dict) and not base.t.members:
         dicts.put(lo, base, _key(index), value, line)
         return
+    if isinstance(base, Lazy) and base.shown is not None:
+        base = base.shown()
     if not isinstance(base, Array):
         raise Refused("an assignment to a part of something that is no array", line)
     if any(isinstance(i, Array | Lazy) for i in index):

@@ -465,4 +465,4 @@ def part(lo: Statements, s: Scalar, name: str, line: int) -> Value:
     if name == "real":
         return arithmetic.as_int(s)
     kind = s.t.dtype
-    return Scalar(Num(s.t.py, kind, 0, 0), Const(kind, 0.0 if kind[0] == "f" else 0))
+    return Scalar(Num(s.t.py, kind, 0, 0), Const(kind, {"f": 0.0, "b": False}.get(kind[0], 0)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.kernel.program import raised
 from tilewise.kernel.program.ir import HOST, Const, Expr, HostCall, Var
-from tilewise.python import memory_order
+from tilewise.python import memory_order, read_only
 from tilewise.python.build import Array, Lazy, Opaque, Scalar, Slice, Static, Tuple, Value
 from tilewise.python.host.state import LOCAL, Surprise, frame
 from tilewise.python.refuse import Refused
@@ -36,13 +36,15 @@ Fill = Callable[[Sequence[Any]], Any]  # a Python value from the numbers and arr
 def called(
     lo: Statements, f: Any, args: Sequence[Value], options: dict[str, Value], line: int, *, name: str,
     kind: str = "numpy", sampled: Any = None, shown: bool = False, effect: bool = False, writes: Sequence[int] = (),
-    result: Any = None, lengths: tuple[tuple[bool, int], ...] = (), native: Native | None = None,
+    result: Any = None, lengths: tuple[tuple[bool, int], ...] = (), native: Native | None = None, part: str = "",
+    keeps: bool = False,
 ) -> Value:  # fmt: skip
     """f(*args, **options), by Python. `sampled`: what is called on samples instead; `result`: a sample of the result.
 
     `shown`: the result may show memory of arguments. `effect`: it can be called once only. `writes`: which arguments it
     changes. `lengths`: of a result that is the first argument in another shape (`new_shape`).
-    `native`: how it is done without Python.
+    `native`: how it is done without Python. `part`: it is the real or imaginary parts of a complex array. `keeps`: an
+    argument that it gives back is as it was (else it is what `out` is: the place for the result).
     """
     leaves: list[Expr | str] = []
     samples: list[Any] = []
@@ -60,24 +62,40 @@ def called(
     def run(values: list[Any]) -> list[Any]:
         try:
             made = f(*[p(values) for p in parts], **{k: p(values) for k, p in named.items()})
-            return out.taken(made)
+            taken = out.taken(made)
+            if not shown and any(_meets(r, v) for r in taken for v in values):
+                raise Surprise
+            return taken
         except BaseException as error:
             raised.keep(error)
             raise
 
-    written = tuple(cast(Array, args[k]).name for k in writes)
+    given = result if isinstance(result, tuple) else (result,)
+    shown = shown or any(_meets(r, s) for r in given for s in samples)
+    written = [cast(Array, args[k]).name for k in writes]
+    if not keeps:
+        written += [v for v, s in zip(leaves, samples, strict=True) if isinstance(v, str) and _among(s, given)]
     inputs = [v for v in leaves if isinstance(v, str)]
-    for n in out.names:
+    for n, r in zip(out.names, out.samples, strict=True):
         if n in lo.b.arrays:
-            roots = frozenset([f"{lo.scope.prefix}{line}"])
+            roots = frozenset([f"{lo.scope.prefix}{line}", *read_only.roots(r, name, line)])
             lo.b.root(n, roots.union(*(lo.b.roots[v] for v in inputs)) if shown else roots)
     fault = lo.b.fault(HOST, name, line)
     lo.b.calls[len(lo.b.host)] = memory_order.called(name, line, result, args, options)
     draw = native.draw if native is not None else None
     leaves += native.inputs if native is not None else ()
-    lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), tuple(out.names), fault, written, shown, effect, lengths, draw))
+    names, kept = tuple(out.names), tuple(dict.fromkeys(written))
+    lo.b.emit(HostCall(len(lo.b.host), tuple(leaves), names, fault, kept, shown, effect, lengths, draw, part))
     lo.b.host.append(run)
     return found
+
+
+def _meets(x: Any, y: Any) -> bool:
+    return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y)
+
+
+def _among(x: Any, several: Sequence[Any]) -> bool:
+    return any(x is v for v in several)
 
 
 def new_shape(args: Sequence[Value]) -> tuple[tuple[bool, int], ...]:
@@ -154,6 +172,7 @@ class _Results:
     def __init__(self, lo: Statements, kind: str, line: int, name: str) -> None:
         self.lo, self.kind, self.line, self.name = lo, kind, line, name
         self.names: list[str] = []
+        self.samples: list[Any] = []  # of each of these
         self.taken: Callable[[Any], list[Any]]
 
     def value(self, sample: Any) -> Value:
@@ -187,6 +206,7 @@ class _Results:
             name = f"$a{self.line}.{b.fresh('')[1:]}"
             b.arrays[name] = (dtype.name, rank)
             self.names.append(name)
+            self.samples.append(sample)
 
             def array(made: Any, out: list[Any]) -> None:
                 if type(made) is not np.ndarray or made.dtype != dtype or made.ndim != rank:
@@ -202,6 +222,7 @@ class _Results:
         name = b.fresh("h")
         b.names[name] = dtype_
         self.names.append(name)
+        self.samples.append(sample)
 
         def number(made: Any, out: list[Any]) -> None:
             if type(made) is not kind or (kind is int and not LEAST <= made <= MOST):

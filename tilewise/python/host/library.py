@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.kernel.program.ir import Draw
+from tilewise.kernel.program.ir import Const, Draw
 from tilewise.python.build import Array, Lazy, Opaque, Scalar, Static, Tuple, Value
 from tilewise.python.refuse import Refused
 
@@ -23,11 +23,13 @@ from tilewise.python.host import calling, draws, state
 
 # What may show memory of its argument.
 _SHOWN = frozenset(
-    "reshape ravel swapaxes moveaxis rollaxis expand_dims atleast_1d atleast_2d atleast_3d broadcast_to diagonal diag "
+    "reshape ravel swapaxes moveaxis rollaxis expand_dims atleast_1d atleast_2d atleast_3d broadcast_to diagonal "
     "flip fliplr flipud rot90 transpose squeeze asarray ascontiguousarray asfortranarray real imag".split()
 )
+# What may give an argument back as it was; others that give one back have written it.
+_KEEPS = _SHOWN | frozenset("array astype conj conjugate diff einsum matrix_power meshgrid".split())
 _FUNCTIONS = _SHOWN | frozenset(
-    "sort argsort lexsort partition argpartition searchsorted cumsum cumprod nancumsum diff ediff1d gradient roll "
+    "diag sort argsort lexsort partition argpartition searchsorted cumsum cumprod nancumsum diff ediff1d gradient roll "
     "concatenate hstack vstack dstack column_stack stack append insert delete repeat tile pad tril triu tri vander "
     "kron tensordot einsum inner cross trace outer dot vdot matmul convolve correlate interp polyval polyfit "
     "trapezoid unique bincount histogram histogram2d digitize median percentile quantile average std var ptp cov "
@@ -48,6 +50,7 @@ _METHODS = frozenset(
     "repeat trace nonzero take searchsorted sum prod mean min max any all argmin argmax dot copy clip astype conj "
     "conjugate choose compress".split()
 )
+_OVERWRITES = frozenset("median percentile quantile nanmedian nanpercentile nanquantile".split())
 _IN_PLACE = frozenset("sort partition fill".split())
 # Of generators: those that change an argument, which comes first, or that are no numbers.
 _SHUFFLES = frozenset(["shuffle"])
@@ -75,7 +78,8 @@ def of_numpy(
     f = python_of(kind, name)
     return calling.called(
         lo, f, args, options, line, name=f"np.{name}", kind=kind, shown=last in _SHOWN and not space,
-        result=_shaped(last, args, options) if not space else None,
+        result=_shaped(last, args, options) if not space else None, keeps=_keeps(last, options),
+        writes=_written(lo, last, args, options, line),
         lengths=calling.new_shape(args) if name == "reshape" and not options else (),
     )  # fmt: skip
 
@@ -110,7 +114,31 @@ def _shaped(name: str, args: list[Value], options: dict[str, Value]) -> Any:
         shape = Tuple((shape,))
     if not isinstance(shape, Tuple) or not all(isinstance(n, Scalar) for n in shape.items):
         return None
-    return np.empty((1,) * len(shape.items), args[0].t.dtype)
+    made = np.empty((1,) * len(shape.items), args[0].t.dtype)
+    made.flags.writeable = name != "broadcast_to"
+    return made
+
+
+def _keeps(name: str, options: dict[str, Value]) -> bool:
+    return name in _KEEPS and "out" not in options
+
+
+def _written(lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> list[int]:
+    """Which arguments a function changes that it does not give back, or not always."""
+    flags = [v for v in args[2:] if isinstance(v, Scalar) and v.t.dtype == "bool"]
+    if name in _OVERWRITES and (flags or "overwrite_input" in options):
+        raise Refused(f"np.{name} with overwrite_input", line, "Leave it out")
+    if name != "nan_to_num" or not (len(args) > 1 or "copy" in options):
+        return []
+    copy = args[1] if len(args) > 1 else options["copy"]
+    if isinstance(copy, Scalar) and isinstance(copy.e, Const):
+        copies = bool(copy.e.value)
+    else:
+        raise Refused(f"np.{name} with a copy that is not known before", line)
+    if copies or not isinstance(args[0], Array | Lazy):
+        return []
+    args[0] = elementwise.materialised(lo, args[0], line)
+    return [0]
 
 
 def method(
@@ -127,7 +155,7 @@ def method(
         return None
     return calling.called(
         lo, calling.method(name), given, options, line, name=f"ndarray.{name}", kind=base.t.kind,
-        shown=name in _SHOWN, result=_shaped(name, given, options),
+        shown=name in _SHOWN, result=_shaped(name, given, options), keeps=_keeps(name, options),
         lengths=calling.new_shape(given) if name == "reshape" and not options else (),
     )  # fmt: skip
 

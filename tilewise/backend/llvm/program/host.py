@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewise.backend.llvm.emit.control import word_at
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import draws, layout, memory, new_shape
+from tilewise.backend.llvm.program.allocation import count
 from tilewise.backend.llvm.program.environment import ask
 from tilewise.kernel.program.ir import Block, Host, HostCall, Program
 from tilewise.kernel.program.walk import statements
@@ -65,7 +67,9 @@ def call(em: Emitter, s: HostCall) -> None:
     def by_python() -> None:
         em.fail_if(ask(em, s.which, room).cmp("ne", 0), s.fault)
 
-    if s.lengths:
+    if s.part:
+        _part(em, s, room)
+    elif s.lengths:
         new_shape.shown(em, s, room, by_python)
     elif s.draw is not None and s.draw.function:
         em.draws.drawn(s, numbers, room, by_python)
@@ -81,6 +85,17 @@ def call(em: Emitter, s: HostCall) -> None:
         else:
             memory.number_from(em, name, em.p.names[name], place)
         at += words_of(em.p, name)
+
+
+def _part(em: Emitter, s: HostCall, room: str) -> None:
+    """The words of the real or imaginary parts of an array, in place of its own: they lie beside each other."""
+    fn = em.fn
+    assert isinstance(s.inputs[0], str)
+    data, base, ident = (word_at(fn, room, k) for k in range(3))
+    count(em, em.word(base), 1)
+    if s.part == "imag":
+        em.put(data, em.word(data) + np.dtype(em.p.arrays[s.inputs[0]].dtype).itemsize // 2)
+    em.put(ident, em.number(0))
 
 
 class Table:
@@ -131,7 +146,7 @@ def _called(program: Program, s: HostCall, f: Host) -> Callable[[int], None]:
             held = rooms[room] = block.from_address(room)
         words = read.unpack_from(held)
         values: list[Any] = []
-        bases: list[tuple[Any, int]] = []
+        seen: list[tuple[Any, Sequence[int]]] = []
         at = 0
         for dtype, rank, _ in ins:
             if rank is None:
@@ -148,7 +163,7 @@ def _called(program: Program, s: HostCall, f: Host) -> Callable[[int], None]:
                 found = np.empty(shape, dtype) if 0 in shape else np.asarray(_Memory(mine[0], shape, strides, dtype))
                 last[at] = mine, found
             if s.shown:
-                bases.append((found, mine[1]))
+                seen.append((found, mine))
             values.append(found)
             at += layout.array_words(rank)
         made: list[Any] = []
@@ -156,8 +171,9 @@ def _called(program: Program, s: HostCall, f: Host) -> Callable[[int], None]:
             if rank is None:
                 made += [v.real, v.imag] if dtype.kind == "c" else [v]
                 continue
-            base = next((b for x, b in bases if s.shown and v.size and np.may_share_memory(x, v)), 0)
-            made += _handed(v, base)
+            itself = next((words for x, words in seen if x is v and words[1]), None)
+            base = next((words[1] for x, words in seen if v.size and np.may_share_memory(x, v)), 0)
+            made += _handed(v, base) if itself is None else _held_again(itself)
         write.pack_into(held, 0, *made)
 
     return run
@@ -172,7 +188,14 @@ def _format(program: Program, v: Any) -> tuple[Any, int | None, str]:
     return np.dtype(dtype), None, FORMAT[dtype]
 
 
-def _handed(v: Any, base: int) -> list[int]:
+def _held_again(words: Sequence[int]) -> Sequence[int]:
+    """The words of an input that is given back."""
+    if words[1] >= layout.HEAP:
+        ctypes.c_int64.from_address(words[1]).value += 1
+    return words
+
+
+def _handed(v: Any, base: int) -> Sequence[int]:
     """The words of an array: memory of an input (its base), or new memory with a head, as programs have it."""
     if base:
         if base >= layout.HEAP:
