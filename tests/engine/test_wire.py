@@ -84,10 +84,18 @@ def test_a_transport_keeps_messages_apart(kind: str, pair: tuple[Wire, Wire]) ->
     left.begin(1)
     tags = [Tag(0, 1, 0), Tag(0, 1, 1)]
     block = numpy.arange(4.0)
-    left.send(0, 2, tags[1], [block, block * 2])
-    left.send(0, 1, tags[1], [])
-    left.send(0, 1, tags[0], ARRAYS)
-    block[:] = -1  # the sender goes on
+
+    def send() -> None:
+        left.send(0, 2, tags[1], [block, block * 2])
+        left.send(0, 1, tags[1], [])
+        left.send(0, 1, tags[0], ARRAYS)
+        block[:] = -1  # the sender goes on
+
+    sender, until = threading.Thread(target=send, daemon=True), time.monotonic() + 20
+    sender.start()
+    while sender.is_alive() and time.monotonic() < until:
+        pair[1].progress(0.02)  # a connection holds less than that: who sends waits until somebody reads
+    assert not sender.is_alive()
     for a, b in zip(right.receive(0, 1, tags[0]), ARRAYS, strict=True):
         numpy.testing.assert_array_equal(a, b)
     assert right.receive(0, 1, tags[1]) == []
