@@ -26,7 +26,10 @@ _PYTHON = {"bool": bool, "int64": int, "float64": float, "complex128": complex}
 def object_of(v: Value, line: int) -> Any:
     """The object that is known. Raises Refused if it is not."""
     if isinstance(v, Static) and not isinstance(v.value, Opaque | values.Closure):
-        return v.value.python if isinstance(v.value, calls.Library) else v.value
+        try:
+            return v.value.python if isinstance(v.value, calls.Library) else v.value
+        except AttributeError:  # a class of ours, which NumPy has not
+            raise Refused(f"tilewise.{v.value.name} where a type is expected", line) from None
     if isinstance(v, Tuple):
         return (list if v.listed else tuple)(object_of(item, line) for item in v.items)
     raise Refused(f"{values.type_text(v)} where a type is expected", line)
