@@ -59,7 +59,8 @@ def cold(tmp_path: Path, no_plans: None) -> Iterator[None]:
         helper.stop()
 
     forget()
-    with tw.config(wait_for_native=False, cache_dir=tmp_path, eager_bytes=0, tune=False):
+    settings = tw.config(wait_for_native=False, cache_dir=tmp_path, eager_bytes=0, tune=False)
+    with settings, tw.session():  # what other tests have left pending belongs to another session
         helper.usable()
         helper.start()
         yield
