@@ -325,7 +325,7 @@ def _attribute(lo: Statements, node: ast.Attribute) -> Value:
                 raise Refused(f"{node.attr}, which the module has not", node.lineno) from None
             return calls.member(lo, base.value, node.attr, found, node.lineno)
         if isinstance(base.value, np.dtype) and node.attr in kinds.OF_DTYPES:
-            return kinds.attribute_of_dtype(lo, base.value, node.attr, node.lineno)
+            return kinds.attribute_of_dtype(base.value, node.attr)
         if isinstance(base.value, np.finfo | np.iinfo) and hasattr(base.value, node.attr):
             return given(lo, getattr(base.value, node.attr), node.attr, node.lineno)
         if isinstance(base.value, calls.Library) and node.attr in UFUNC_METHODS:

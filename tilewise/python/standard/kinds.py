@@ -114,7 +114,7 @@ def issubdtype(args: list[Value], line: int) -> Value:
         raise Refused("a call of np.issubdtype", line) from None
 
 
-def attribute_of_dtype(lo: Statements, dtype: np.dtype[Any], name: str, line: int) -> Value:
+def attribute_of_dtype(dtype: np.dtype[Any], name: str) -> Value:
     """dtype.kind and its like"""
     found = getattr(dtype, name)
     return arithmetic.constant(found) if type(found) is int else Static(found)
