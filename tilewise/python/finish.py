@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
+from tilewise.kernel.program.idle import without_idle
 from tilewise.kernel.program.ir import (
     Alloc,
     Array,
     Block,
-    Const,
     Dim,
     For,
     HostCall,
-    If,
     Invoke,
     Param,
     Program,
@@ -24,7 +23,7 @@ from tilewise.kernel.program.ir import (
     View,
     results_of,
 )
-from tilewise.kernel.program.walk import BLOCKS, expressions, statements
+from tilewise.kernel.program.walk import expressions, statements
 from tilewise.python import memory_order, read_only
 from tilewise.python.build import ONE, ZERO, Builder
 
@@ -40,8 +39,7 @@ def finished(
     main: bool = True,
 ) -> Program:
     """The program. `main`: no other program calls it."""
-    read = {e.name for s in statements(body) for e in expressions(s) if isinstance(e, Var)}
-    body = _without_idle(body, read)
+    body = without_idle(body)
     every = list(statements(body))
     used = {e.name for s in every for e in expressions(s) if isinstance(e, Var)}
     used |= {s.name for s in every if isinstance(s, Set | For)}
@@ -76,20 +74,6 @@ def with_functions(main: Program, functions: list[Program]) -> Program:
             changed = changed or params != p.params
             every[k] = replace(p, params=params)
     return replace(every[0], functions=tuple(replace(p, faults=()) for p in every[1:]))
-
-
-def _without_idle(body: Block, read: set[str]) -> Block:
-    """Without what only says which type a name has, where nobody asks."""
-    out: list[Stmt] = []
-    for s in body:
-        if isinstance(s, Set) and s.name.endswith("?") and s.name not in read:
-            continue
-        if (inner := BLOCKS.get(type(s))) is not None:
-            s = replace(cast(Any, s), **{n: _without_idle(getattr(s, n), read) for n in inner})
-            if isinstance(s, If) and not s.then and not s.other and isinstance(s.test, Const | Var):
-                continue
-        out.append(s)
-    return tuple(out)
 
 
 def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Array]:

@@ -28,6 +28,8 @@ from tilewise.python.scope import Dead, Scope
 from tilewise.python.types import PY_FLOAT, SMALL, Arr, Mixed, Num, ints
 
 GENERATOR = 0x2A0  # flags of code: generators, coroutines
+WIDEST = 16  # last axis that code is made for, of arrays of points and of colours
+POINTS = 16  # such arrays have so many times as many points as coordinates
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class ArraySpec:
     rank: int
     dense: bool
     kind: str = "numpy"
+    width: int = 0  # the length of the last axis, where code is made for it
+
+
+def array_spec(found: Any, dtype: str, kind: str = "numpy") -> ArraySpec:
+    """The type of an array."""
+    rank, width = found.ndim, 0
+    if rank > 1 and 1 < found.shape[-1] <= WIDEST and found.size >= POINTS * found.shape[-1] ** 2:
+        width = found.shape[-1]
+    return ArraySpec(dtype, rank, bool(found.flags.c_contiguous), kind, width)
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class Watch:
             raise Refused(f"{name}, an array of {found.dtype}", line, "Give it as an argument")
         slot = f"outer{len(self.arrays)}"
         self.arrays.append(found)
-        spec = ArraySpec(found.dtype.name, found.ndim, bool(found.flags.c_contiguous))
+        spec = array_spec(found, found.dtype.name)
         self.params.append(param_array(lo.b, slot, spec, self.apart))
         return Array(Arr(spec.dtype, spec.rank), slot)
 
@@ -126,7 +137,8 @@ def param_array(b: Builder, slot: str, spec: ArraySpec, apart: bool) -> ir.Param
     b.arrays[slot] = (spec.dtype, spec.rank)
     roots = frozenset([slot]) if apart else frozenset([slot, "arguments"])
     b.root(slot, roots)
-    return ir.Param(slot, spec.dtype, ir.Array(spec.dtype, spec.rank, spec.dense, spec.dense, roots))
+    array = ir.Array(spec.dtype, spec.rank, spec.dense, spec.dense, roots)
+    return ir.Param(slot, spec.dtype, array, width=spec.width)
 
 
 def spec_of_number(v: Any) -> Any:
@@ -216,6 +228,10 @@ def _specialise(
     if functions.known:
         program = with_functions(program, functions.programs)
     types = {n: " or ".join(map(str, alts)) for n, alts in (lo.last or {}).items()}
+    widths = {p.name: p.width for p in params if p.width}
+    for n, v in bound.items():
+        if isinstance(v, Array) and v.name in widths and " or " not in types.get(n, " or "):
+            types[n] = types[n].replace(":]", f"{widths[v.name]}]")
     return Specialised(program, tuple(lo.results), tuple(watch.arrays), types, tuple(b.host), len(b.objects))
 
 

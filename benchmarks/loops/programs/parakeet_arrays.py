@@ -254,7 +254,8 @@ def simple_regression(x, y):
     c=lambda lib, x, alpha: lib("smoothing", len(x), alpha, x, out=np.empty_like(x)),
 )
 def smoothing(x, alpha):
-    out = x.copy()
+    out = np.empty_like(x)
+    out[0] = x[0]
     for i in range(1, len(x)):
         out[i] = (1.0 - alpha) * out[i - 1] + alpha * x[i]
     return out

@@ -35,7 +35,7 @@ from tilewise.python.build import Static
 from tilewise.python.host import state
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
-from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
+from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, array_spec, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
 RETURNED, FAILED, MISSED, INTERRUPTED = range(4)
@@ -317,7 +317,7 @@ def _spec(v: Any) -> Any:
     """What of an argument code is made for."""
     t = type(v)
     if t is np.ndarray:
-        return ArraySpec(_dtype(v), v.ndim, bool(v.flags.c_contiguous))
+        return array_spec(v, _dtype(v))
     if t is int and not LEAST <= v <= MOST:
         raise Refused("an integer of more than 64 bits as an argument")
     if t in _NUMBERS:
@@ -330,7 +330,7 @@ def _spec(v: Any) -> Any:
         nd = meta(v)
         if v._fixed:
             return nd.dtype.type
-        return ArraySpec(_dtype(nd), nd.ndim, bool(nd.flags.c_contiguous), "tilewise")
+        return array_spec(nd, _dtype(nd), "tilewise")
     if t is tuple:
         return tuple(map(_spec, v))
     if isinstance(v, state.GENERATORS):

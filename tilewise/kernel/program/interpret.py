@@ -43,14 +43,16 @@ from tilewise.kernel.program.ir import (
     View,
 )
 
-RETURNED, FAILED = 0, 1
+RETURNED, FAILED, MISSED = range(3)
 MOST_DEPTH = 100  # of functions inside of each other: each takes several frames of Python
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 GARBAGE = 0xA5  # in memory that nobody is said to look at
 
 
 class Ended(NamedTuple):
-    """0 returned, 1 failed; which result or fault; whether arguments were written to; numbers of a fault; values."""
+    """0 returned, 1 failed, 2 missed: it is not for such arguments; which result or fault; whether arguments were
+    written to; numbers of a fault; values.
+    """
 
     status: int
     which: int
@@ -71,6 +73,8 @@ class _Over(Exception):
 
 def run(program: Program, args: Sequence[Any], host: Sequence[Host] = ()) -> Ended:
     """The program on ndarrays and numbers, in the order of its params."""
+    if any(p.width and a.shape[-1] != p.width for p, a in zip(program.params, args, strict=True)):
+        return Ended(MISSED, 0, False, [], ())
     machine = _Machine(program, args, host)
     with np.errstate(all="ignore"):
         try:

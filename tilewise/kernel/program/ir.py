@@ -317,7 +317,10 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """An argument: a number (`array` None; an integer is in low ... high) or an array."""
+    """An argument: a number (`array` None; an integer is in low ... high) or an array.
+
+    width: what the last axis's length has to be; 0: anything.
+    """
 
     name: str
     dtype: str
@@ -325,6 +328,7 @@ class Param:
     written: bool = False
     low: int = -(1 << 63)
     high: int = (1 << 63) - 1
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)

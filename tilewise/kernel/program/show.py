@@ -39,7 +39,7 @@ def text(p: Program) -> str:
     """The whole program."""
     lines = [f"program {p.name}{'' if p.apart else ', arguments may overlap'}{', short arguments' * p.short}"]
     lines[0] += ", a task" * p.task
-    lines += [f"  param {x.name} {x.dtype}{' written' if x.written else ''}{_ends(x)}" for x in p.params]
+    lines += [f"  param {x.name} {x.dtype}{' written' * x.written}{_ends(x)}" for x in p.params]
     for name, a in p.arrays.items():
         facts = "dense" if a.dense else "unit" if a.unit else "strided"
         lines.append(f"  array {name} {a.dtype} x{a.rank} {facts} in {', '.join(sorted(a.roots))}")
@@ -50,6 +50,8 @@ def text(p: Program) -> str:
 
 
 def _ends(p: Param) -> str:
+    if p.width:
+        return f" of width {p.width}"
     known = p.array is None and p.dtype == INT and (p.low, p.high) != (-(1 << 63), (1 << 63) - 1)
     return f" from {p.low} to {p.high}" if known else ""
 

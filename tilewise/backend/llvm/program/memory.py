@@ -15,6 +15,7 @@ from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.allocation import count, owned
 from tilewise.kernel.program.effects import touches
 from tilewise.kernel.program.ir import SHORT, Const, Invoke, Program, Return, View
+from tilewise.kernel.program.optimise.versions import OWN
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -51,6 +52,7 @@ class Scopes:
         self.params = {p.name for p in program.params}
 
     def _of(self, root: str) -> str:
+        root = root.partition(OWN)[0]  # LLVM may move what a version of a loop does past other statements
         return "arguments" if not self.program.apart and root.startswith(("argument", "outer")) else root
 
     def note(self, array: str) -> str:
@@ -128,6 +130,9 @@ def arguments(em: Emitter) -> None:
                 fn.do(f"store i64 {fn.let(f'load i64, ptr {one}')}, ptr {target}")
             if em.p.short:
                 missed = missed | em.word(slots.dims[k]).cmp("ugt", SHORT)
+        if p.width:
+            missed = missed | em.word(slots.dims[-1]).cmp("ne", p.width)
+            fn.do(f"store i64 {p.width}, ptr {slots.dims[-1]}")
         wanted = layout.ALIGNED | (layout.C_CONTIGUOUS if a.dense else 0) | (layout.WRITEABLE if p.written else 0)
         flags = Val(fn, field(layout.FLAGS_OFFSET, "i32"), "i32", 1)
         missed = missed | (flags & wanted).cmp("ne", wanted)

@@ -2,5 +2,5 @@
 
 NAMES = (
     "unify", "inline", "conditions", "bit_counts", "hoist", "ranges", "split_names", "aliases", "loop_fusion",
-    "loop_blocks", "zeros", "loop_order", "small_arrays", "terms", "private", "loop_threads",
+    "loop_blocks", "zeros", "loop_versions", "loop_order", "small_arrays", "terms", "private", "loop_threads",
 )  # fmt: skip

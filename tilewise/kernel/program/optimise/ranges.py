@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
+from tilewise.kernel.program.idle import without_idle
 from tilewise.kernel.program.optimise.hoist import pure
 from tilewise.kernel.program.optimise.intervals import (
     ANY,
@@ -55,7 +56,7 @@ def _one(program: ir.Program) -> ir.Program:
     maker = _Maker(program)
     maker.block(program.body, maker.start)
     maker.changing = True
-    return replace(program, body=maker.block(program.body, maker.start)[0])
+    return replace(program, body=without_idle(maker.block(program.body, maker.start)[0]))
 
 
 class _Maker:
@@ -68,6 +69,7 @@ class _Maker:
         if program.short:
             arrays = [(p.name, p.array.rank) for p in program.params if p.array is not None]
             ends.update({(name, axis): (0, ir.SHORT) for name, rank in arrays for axis in range(rank)})
+        ends.update({(p.name, p.array.rank - 1): (p.width, p.width) for p in program.params if p.array and p.width})
         self.start = State({k: v for k, v in ends.items() if v != ANY}, {})
         self.rank = {n: a.rank for n, a in program.arrays.items()}
         self.dtypes = {n: a.dtype for n, a in program.arrays.items()}
@@ -86,7 +88,10 @@ class _Maker:
                 continue
             before = st
             made, st = self.statement(s, st)
-            out += self._written_out(s, before) if self.changing and isinstance(s, ir.Product) else (made,)
+            if isinstance(made, ir.If) and isinstance(made.test, ir.Const):
+                out += made.then if made.test.value else made.other
+            else:
+                out += self._written_out(s, before) if self.changing and isinstance(s, ir.Product) else (made,)
         return tuple(out) if self.changing else block, st
 
     def statement(self, s: ir.Stmt, st: State) -> tuple[ir.Stmt, State | None]:
@@ -216,7 +221,11 @@ class _Maker:
                 now = now.above(s.name, key, form[1] + gap) if up else now.above(key, s.name, gap - form[1])
             return narrowed(now, ir.Var(s.name, ir.INT), low, high)
 
-        body, after = self._repeated(s, s.body, before, inside)
+        body, end = self._repeated(s, s.body, before, inside)
+        ends = (s.stop, s.start) if step[0] > 0 else (s.start, s.stop)
+        turns = interval(ir.Op("subtract", ir.INT, ends, exact=True), before)
+        runs = turns[0] > 0 and (step[0] > 0 or step[1] < 0)
+        after = end if runs else joined(before, end)
         made: ir.Stmt = s
         if self.changing:
             first, last, by = (self._expression(e, st) for e in (s.start, s.stop, s.step))
@@ -229,17 +238,17 @@ class _Maker:
         return made, end.through(s.name) if end is not None and isinstance(s, ir.For) else end
 
     def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
-        """The body of a loop, and what is known after all of its iterations."""
+        """The body of a loop, and what is known after its last iteration."""
         if self._simple(s):
             made, end = self._iteration(s, body, inside(self._without(st, (s,))))
-            return made, joined(st, end)
+            return made, end
         if self.changing:
             anywhere = self._without(st, (s,))
             head = self.heads.get(id(s), anywhere)
             made, end = self._iteration(s, body, inside(head))
             if joined(joined(head, st), end) != head:  # a head of a time when less was known to be possible
                 made, end = self._iteration(s, body, inside(anywhere))
-            return made, joined(st, end)
+            return made, end
         found = self.heads.get(id(s))
         head = st if found is None else joined(st, found) or st
         for times in range(OFTEN):
@@ -248,11 +257,10 @@ class _Maker:
             both = joined(head, both) or head
             new = widened(head, both, surely=times >= SOON)
             if new == head:
-                return body, joined(st, self._narrow(s, body, st, inside, head, end))
+                return body, self._narrow(s, body, st, inside, head, end)
             head = new
         self.heads[id(s)] = head = self._without(st, (s,))
-        _, end = self._iteration(s, body, inside(head))
-        return body, joined(st, end)
+        return body, self._iteration(s, body, inside(head))[1]
 
     def _simple(self, s: ir.For | ir.Loop) -> bool:
         """Whether nothing but counters changes in a loop, those of the loops inside included: one look is enough."""

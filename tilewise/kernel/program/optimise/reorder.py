@@ -32,18 +32,22 @@ BLOCK = 128  # iterations of a loop that becomes the innermost, for one thread
 MOST_STATEMENTS = 12  # of a body that is done several times abreast
 MOST_ALONG = 6  # and of one that is done in vectors
 ONE = ir.Const(ir.INT, 1)
+FULL = ir.Fault("MemoryError", "Unable to allocate an array", 0)
 
 
 def reorder(program: ir.Program) -> ir.Program:
     """All loops for which another order is better."""
     maker = _Maker(program)
     body = maker.block(program.body, 0)
-    return replace(program, body=body, names={**program.names, **maker.names})
+    program = replace(program, body=body, names={**program.names, **maker.names})
+    if maker.arrays:
+        program = replace(program, arrays={**program.arrays, **maker.arrays}, faults=(*program.faults, FULL))
+    return program
 
 
 class _Maker:
     def __init__(self, program: ir.Program) -> None:
-        self.program, self.names = program, dict[str, str]()
+        self.program, self.names, self.arrays = program, dict[str, str](), dict[str, ir.Array]()
         self.live = live_after(program)
 
     def block(self, block: ir.Block, depth: int) -> ir.Block:
@@ -106,14 +110,15 @@ class _Maker:
 
             return cast(ir.Block, mapped(stmts, change))
 
-        out: list[ir.Stmt] = []
+        rows = self._rows(k, before, after, own) if _long(after) else {}
+        out: list[ir.Stmt] = [self._row(row) for row in rows.values()]
         first = j.start
         for width in (ABREAST_ALONG, ABREAST) if along else (ABREAST,):
             many, by = range(width), ir.Const(ir.INT, width)
             body = (
                 *(s for t in many for s in part(before, t)),
                 replace(k, body=tuple(s for t in many for s in part(k.body, t))),
-                *(s for t in many for s in part(after, t)),
+                *(self._by_turns(j, after, rows, width) if rows else (s for t in many for s in part(after, t))),
             )
             end = _minus(j.stop, ir.Const(ir.INT, width - 1))
             out.append(surely(replace(j, start=first, stop=end, step=by, body=body)))
@@ -121,10 +126,49 @@ class _Maker:
             first = ir.Op("add", ir.INT, (first, ir.Op("multiply", ir.INT, (whole, by), exact=True)), exact=True)
         return (*out, surely(replace(j, start=first, rare=True)))
 
+    def _rows(self, k: ir.For, before: ir.Block, after: ir.Block, own: set[str]) -> dict[str, str]:
+        """What follows the loop over k needs of it: by names, arrays for the numbers of all j that go abreast."""
+        made = names_set((*before, *k.body))
+        read = {n for s in statements(after) for n in names_read(s)}
+        if k.name in read or not read & own <= made:
+            return {}
+        rows = {name: f"$row{len(self.names)}.{at}" for at, name in enumerate(sorted(read & own))}
+        for name, row in rows.items():
+            self.arrays[row] = ir.Array(self.program.names[name], 1, unit=True, dense=True, roots=frozenset([row]))
+        return rows
+
+    def _row(self, row: str) -> ir.Alloc:
+        fault = len(self.program.faults)
+        return ir.Alloc(row, (ir.Const(ir.INT, ABREAST_ALONG),), False, fault, fault, fault, private=True)
+
+    def _by_turns(self, j: ir.For, after: ir.Block, rows: dict[str, str], width: int) -> ir.Block:
+        """What follows a loop, for one j after the other: it is much code, and written once."""
+        turn = ir.Var(self._copy(j.name, -1), ir.INT)
+        kept = [
+            ir.Store(row, (ir.Const(ir.INT, t),), ir.Var(self._copy(name, t), self.program.names[name]), (-1,))
+            for name, row in rows.items()
+            for t in range(width)
+        ]
+        taken = [ir.Set(n, ir.Load(row, self.program.names[n], (turn,), (-1,))) for n, row in rows.items()]
+
+        def change(node: Any) -> Any:
+            here = isinstance(node, ir.Var) and node.name == j.name
+            return ir.Op("add", ir.INT, (node, turn), exact=True) if here else node
+
+        body = (*taken, *cast(ir.Block, mapped(after, change)))
+        zero, one = ir.Const(ir.INT, 0), ir.Const(ir.INT, 1)
+        return (*kept, ir.For(turn.name, zero, ir.Const(ir.INT, width), one, body, j.line, rare=True))
+
     def _copy(self, name: str, t: int) -> str:
         new = f"{name}~{t}"
         self.names[new] = self.program.names[name]
         return new
+
+
+def _long(block: ir.Block) -> bool:
+    """Whether statements are much code."""
+    ops = [e for s in statements(block) for e in expressions(s) if isinstance(e, ir.Op)]
+    return any(e.fn in ("remainder", "floor_divide") and e.dtype == ir.INT for e in ops)
 
 
 def _minus(a: ir.Expr, b: ir.Expr) -> ir.Expr:

@@ -21,6 +21,7 @@ from tilewise.kernel.program.optimise.slices.split_names import split_names
 from tilewise.kernel.program.optimise.small_arrays import small_arrays
 from tilewise.kernel.program.optimise.terms import terms
 from tilewise.kernel.program.optimise.unify import unify
+from tilewise.kernel.program.optimise.versions import versions
 from tilewise.kernel.program.optimise.zeros import zeros
 
 PASSES: dict[str, Callable[[Program], Program]] = {
@@ -35,6 +36,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "loop_fusion": fusion,
     "loop_blocks": blocks,
     "zeros": zeros,
+    "loop_versions": versions,
     "loop_order": reorder,
     "small_arrays": small_arrays,
     "terms": terms,

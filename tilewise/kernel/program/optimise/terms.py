@@ -15,13 +15,12 @@ from typing import Any, cast
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.optimise.hoist import pure
 from tilewise.kernel.program.optimise.reorder import ONE, surely
-from tilewise.kernel.program.optimise.small_arrays import STACK_BYTES
 from tilewise.kernel.program.walk import BLOCKS, expressions, names_read, names_set, statements
 
-TERMS = STACK_BYTES // 8  # of a block
+TERMS = 16  # of a block
 LEAST = 16  # terms that are worth it
 MOST_SUMS = 3  # of one loop
-MOST_TURNS = 8  # of a loop inside, which LLVM unrolls
+MOST_TURNS = 16  # of a loop inside, which LLVM unrolls
 DEAR = frozenset(
     "divide sqrt reciprocal exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
     "arcsinh arccosh arctanh erf erfc ndtr expit logit power arctan2 hypot logaddexp".split()
@@ -77,6 +76,7 @@ class _Maker:
         return (ir.If(several, self._blocks(j, sums), (surely(replace(j, rare=True)),)),)
 
     def _blocks(self, j: ir.For, sums: list[ir.Stmt]) -> ir.Block:
+        """Whole blocks, whose lengths LLVM knows, and one of what is left."""
         number = len(self.names)
         first, end, k = (self._name(f"{j.name}~{number}{what}") for what in ("first", "end", "k"))
         fault = len(self.program.faults)
@@ -96,19 +96,22 @@ class _Maker:
             args = list(value.args)
             args[at] = ir.Load(array, value.dtype, (k,), (-1,))
             added.append(replace(cast(Any, s), value=replace(value, args=tuple(args))))
-        turn = replace(j, name=k.name, start=ZERO, stop=end, step=ONE)
         counter = ir.Set(j.name, _plus(first, k))
-        blocks = replace(
-            j,
-            name=first.name,
-            step=ir.Const(ir.INT, TERMS),
-            body=(
-                ir.Set(end.name, ir.Op("minimum", ir.INT, (_plus(j.stop, first, "subtract"), ir.Const(ir.INT, TERMS)))),
-                replace(turn, body=(counter, *body)),
-                replace(turn, body=tuple(added)),
-            ),
+
+        def blocks(start: ir.Expr, stop: ir.Expr, length: ir.Expr) -> ir.For:
+            turn = replace(j, name=k.name, start=ZERO, stop=length, step=ONE)
+            turns = (replace(turn, body=(counter, *body)), replace(turn, body=tuple(added)))
+            return replace(j, name=first.name, start=start, stop=stop, step=ir.Const(ir.INT, TERMS), body=turns)
+
+        last = _plus(j.stop, ir.Const(ir.INT, TERMS - 1), "subtract")
+        length = _plus(j.stop, j.start, "subtract")
+        left = ir.Set(end.name, ir.Op("remainder", ir.INT, (length, ir.Const(ir.INT, TERMS))))
+        return (
+            *allocations,
+            blocks(j.start, last, ir.Const(ir.INT, TERMS)),
+            left,
+            blocks(_plus(j.stop, end, "subtract"), j.stop, end),
         )
-        return (*allocations, blocks)
 
     def _at_once(self, block: ir.Block) -> ir.Block:
         """`$t := row[i]; row[i] := $t + term`, as sums are lowered whose terms may do anything, in one statement."""
