@@ -10,6 +10,7 @@ from tests.fuzz.loops.case import AliasSpec, ArraySpec, Case, ScalarSpec, Spec
 from tests.fuzz.loops.containers import Containers
 from tests.fuzz.loops.expressions import DTYPES, INTS, REALS, Scope, kind_of
 from tests.fuzz.loops.outcome import Outcome, Runaway, run
+from tests.fuzz.loops.steps import Steps
 
 TRIES = 50
 RAISING = 0.25  # of the programs that raise are kept
@@ -18,7 +19,7 @@ ROUGH = "<rough>"  # where a return statement gives the r… names
 WARNED = "encountered in cast"  # what NaN or a large float is as an integer, the processor says
 
 
-class Generator(Containers):
+class Generator(Containers, Steps):
     """Makes one function."""
 
     def __init__(self, seed: int) -> None:
@@ -149,6 +150,7 @@ class Generator(Containers):
             (0.8 if arrays else 0, lambda: self.slice_run(self.fresh)),
             (0.8 if arrays else 0, lambda: self.column_loop(self.fresh)),
             (0.4 if arrays else 0, lambda: self.view_statement(self.fresh("v"))),
+            (0.4 if arrays and depth < 2 else 0, lambda: self.steps(self.fresh)),
             (0.5, self.allocate),
             (0.3, self.unpack),
             (0.3 if arrays else 0, self.whole_array),

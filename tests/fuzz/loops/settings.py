@@ -10,7 +10,7 @@ LLVM's passes run for one case in eight; the others take the code as it is emitt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,11 +20,18 @@ from tilewise import tuning
 from tilewise.api.functions import source_call
 from tilewise.backend.llvm.compile import compiler
 from tilewise.backend.llvm.program import outline
-from tilewise.kernel.program.optimise import NAMES, terms
+from tilewise.kernel.program.optimise import NAMES, reorder, terms
 from tilewise.kernel.program.optimise.slices import blocks
+from tilewise.python import specialise as types
 
 Setting = Callable[[], AbstractContextManager[Any]]
 GOOD = 16  # two of so many cases are compiled by all of LLVM's passes
+SMALL: tuple[tuple[Any, dict[str, int]], ...] = (
+    (blocks, {"LEAST": 2, "BLOCK": 3}),
+    (terms, {"LEAST": 2, "TERMS": 3}),
+    (reorder, {"WIDE": 1, "ABREAST": 2, "ABREAST_ALONG": 3, "BLOCK": 2}),
+    (types, {"POINTS": 0}),
+)
 _PASSES = '"passes"="standard"'  # the attribute of functions that they run on
 _object_code = compiler.object_code
 
@@ -74,13 +81,18 @@ def _once(f: Callable[..., Any], key: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
+def _set(values: Iterable[tuple[Any, str, int]]) -> None:
+    for module, name, value in values:
+        setattr(module, name, value)
+
+
 @contextmanager
 def cheaply(case: int, whole: bool = False) -> Iterator[None]:
     """For all settings of one case: nothing is done twice. `whole`: with all of LLVM's passes, whichever it is."""
     kept = source_call.specialise, source_call.optimised
-    large = blocks.LEAST, blocks.BLOCK, terms.LEAST, terms.TERMS
-    if case % 2:  # slices and loops are short here
-        blocks.LEAST, blocks.BLOCK, terms.LEAST, terms.TERMS = 2, 3, 2, 3
+    kept_sizes = [(module, name, getattr(module, name)) for module, sizes in SMALL for name in sizes]
+    if case % 2:  # slices, loops and arrays of points are short here
+        _set((module, *item) for module, sizes in SMALL for item in sizes.items())
     # Functions of a case are made anew for every setting, from the same source.
     source_call.specialise = _once(kept[0], lambda f, args, options, guards, apart: (repr((args, options)), apart))
     source_call.optimised = _once(kept[1], lambda program, off: (id(program.body), program.apart, off))
@@ -89,7 +101,7 @@ def cheaply(case: int, whole: bool = False) -> Iterator[None]:
         yield
     finally:
         source_call.specialise, source_call.optimised = kept
-        blocks.LEAST, blocks.BLOCK, terms.LEAST, terms.TERMS = large
+        _set(kept_sizes)
         compiler.object_code = _object_code
 
 
