@@ -30,6 +30,8 @@ PLAIN = {"plain": nullcontext}
 
 # A text that a share of programs has at least.
 CONSTRUCTS = {
+    r"(u\d+), (t\d+) = \2, \1": 0.03,
+    r"% \(?(3|-7)": 0.005,
     r"for \w+ in range": 0.5,
     r"range\([^()]*-1\)": 0.05,
     r"for \w+ in [pvt]\d": 0.1,

@@ -46,3 +46,30 @@ class Steps(Slices):
         self.scope.arrays[u] = (dtype, shape)
         first = [f"{u} = {old}{r.choice(('', '', '.copy()', '[:]'))}"]
         return [*first, *([] if inside else [made]), *lines]
+
+    def sums(self, fresh: Callable[[str], str]) -> list[str]:
+        """A table of sums, each over a loop of its own."""
+        r = self.rng
+        fits = [n for n, (d, _) in self.scope.arrays.items() if kind_of(d) in "if" and d != "uint8"]
+        if not fits:
+            return ["pass"]
+        kind = r.choice("if")
+        shape = tuple(r.randint(1, 5) for _ in range(2))
+        made, total, i, j, k = fresh("t"), fresh("x"), fresh("i"), fresh("i"), fresh("i")
+        length = r.randint(0, 4)
+        kept = dict(self.scope.counters)
+        self.scope.counters |= {i: (0, shape[0] - 1), j: (0, shape[1] - 1), k: (0, max(length - 1, 0))}
+        factors = [self.at(r.choice(fits)) for _ in range(r.randint(1, 2))]
+        term = f"int({factors[0]}) % 100" if kind == "i" else " * ".join(factors)
+        self.scope.counters = kept
+        after = r.choice(("", "", " % {}", " // {}", " + {}")).format(r.choice((3, -7, 1, i, "np.int64(5)")))
+        self.scope.arrays[made] = ({"i": "int64", "f": "float64"}[kind], shape)
+        return [
+            f"{made} = np.zeros({shape}, dtype=np.{self.scope.arrays[made][0]})",
+            f"for {i} in range({shape[0]}):",
+            f"    for {j} in range({shape[1]}):",
+            f"        {total} = {r.choice((0, 0.0)) if kind == 'f' else 0}",
+            f"        for {k} in range({r.choice((length, length, shape[0]))}):",
+            f"            {total} += {term}",
+            f"        {made}[{i}, {j}] = {total}{after}",
+        ]
