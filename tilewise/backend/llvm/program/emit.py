@@ -58,6 +58,7 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
+from tilewise.kernel.program.lengths import known_lengths
 from tilewise.kernel.program.walk import size, statements
 
 CHEAP = 4  # operations in an arm of a conditional that are computed in any case
@@ -83,6 +84,7 @@ class Emitter:
     def __init__(self, program: Program, name: str, main: Emitter | None = None, *, optimistic: bool = False) -> None:
         """main: the emitter of the program whose function this is."""
         self.p, self.main = program, main
+        self.lengths = known_lengths(program)
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
         self.frame = outline.frame_of(program)

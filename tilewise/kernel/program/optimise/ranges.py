@@ -299,6 +299,8 @@ class _Maker:
             return replace(s, index=index, value=self._expression(s.value, st), faults=_faults(after, s))
         if isinstance(s, ir.Alloc):
             return replace(s, shape=tuple(self._expression(n, st) for n in s.shape))
+        if isinstance(s, ir.View):
+            s = replace(s, spans=tuple(replace(x, length=self._expression(x.length, st)) for x in s.spans))
         return cast(ir.Stmt, mapped(s, lambda e: _simpler(e, st) if isinstance(e, ir.Op) else e))
 
     def _expression(self, e: ir.Expr, st: State) -> ir.Expr:

@@ -22,12 +22,12 @@ from tilewise.kernel.program.walk import arrays_set, arrays_used, names_read, na
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter, Slots
 
-CHUNKS = 32
-NEXT, MANY, COUNT, START, TOUCHED, FAILED, FIRST = range(7)  # words of a block
+CHUNKS = 32  # at most 64: those that somebody has taken are bits of a word
+TAKEN, MANY, COUNT, START, TOUCHED, FAILED, THREADS, FIRST = range(8)  # words of a block
 MOST_HELPERS = 63
 ROUND = 1 << 25  # units of work that are never divided, some 10 ms on two threads
 SHORT = 20  # statements of an innermost loop inside of others that is emitted again, for where it is not worth threads
-NO_MORE = 1 << 62  # chunks, where one has failed
+ALL = -1  # chunks are taken, where one has failed
 NONE = 1  # in place of an address: there are no helpers
 
 
@@ -145,7 +145,7 @@ def _look(em: Emitter, block: str, failed: str | None) -> str | None:
 def fail(em: Emitter) -> None:
     """In the function of a loop: an iteration fails, and no more are begun."""
     fn = em.fn
-    for at, value in ((FAILED, 1), (NEXT, NO_MORE)):
+    for at, value in ((FAILED, 1), (TAKEN, ALL)):
         fn.do(f"store atomic i64 {value}, ptr {_word(fn, '%block', at)} monotonic, align 8")
     em.jump(em.exit)
 
@@ -207,7 +207,7 @@ def _size(em: Emitter, s: For) -> int:
 def _ranged(em: Emitter, block: str, start: Val, count: Val, chunks: Val) -> None:
     """Say which iterations there are to do."""
     fn = em.fn
-    for at, v in ((NEXT, em.number(0)), (MANY, chunks), (COUNT, count), (START, start), (TOUCHED, em.number(0))):
+    for at, v in ((TAKEN, em.number(0)), (MANY, chunks), (COUNT, count), (START, start), (TOUCHED, em.number(0))):
         em.put(_word(fn, block, at), v)
 
 
@@ -215,6 +215,7 @@ def _filled(em: Emitter, s: For, block: str) -> None:
     """Write down what the loop takes from outside."""
     fn, at = em.fn, FIRST + len(s.sums)
     em.put(_word(fn, block, FAILED), em.number(0))
+    em.put(_word(fn, block, THREADS), em.number(1))
     for k, name in enumerate(s.sums, FIRST):
         em.put(_word(fn, block, k), em.word(em.names[name]))
     names, arrays = _given(em, s)
@@ -259,13 +260,12 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
         _taken(em, s)
         fn.do(f"store i64 0, ptr {em.written}")
         chunks, count, start = (em.word(_word(fn, "%block", at)) for at in (MANY, COUNT, START))
-        more, work, over = fn.fresh("more"), fn.fresh("work"), fn.fresh("over")
+        more, over = fn.fresh("more"), fn.fresh("over")
+        step = fn.hoist("alloca i64, align 8")
+        em.put(step, em.number(0))
         em.jump(more)
         fn.label(more)
-        next_ = _word(fn, "%block", NEXT)
-        chunk = Val(fn, fn.let(f"atomicrmw add ptr {next_}, i64 1 monotonic, align 8"), "i64", 1)
-        fn.do(f"br i1 {chunk.cmp('slt', chunks).name}, label %{work}, label %{over}")
-        fn.label(work)
+        chunk = _next_chunk(em, step, chunks, over)
         above = chunks - chunk  # from the last on: if a loop were marked by mistake, tests would see it
         ends = [(c * count).op("udiv", chunks) for c in (above - 1, above)]
         em.iterations(s, start, *ends)
@@ -287,6 +287,34 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
             fn.label(em.exit)
     outer.helpers[name] = fn.text()
     return f"@{name}", block
+
+
+def _next_chunk(em: Emitter, step: str, chunks: Val, over: str) -> Val:
+    """A chunk that nobody has taken; go to `over` if there is none.
+
+    A thread begins at its own part of them, so that it comes to the same elements in every loop over some arrays.
+    """
+    fn = em.fn
+    number = Val(fn, fn.let("ptrtoint ptr %own to i64"), "i64", 1)
+    first = (number * chunks).op("udiv", em.word(_word(fn, "%block", THREADS)))
+    ask, look, take, free = fn.fresh("ask"), fn.fresh("look"), fn.fresh("take"), fn.fresh("free")
+    taken = _word(fn, "%block", TAKEN)
+    em.jump(ask)
+    fn.label(ask)
+    at = em.word(step)
+    fn.do(f"br i1 {at.cmp('slt', chunks).name}, label %{look}, label %{over}")
+    fn.label(look)
+    em.put(step, at + 1)
+    place = first + at
+    chunk = place.cmp("sge", chunks).select(place - chunks, place)
+    bit = em.number(1).op("shl", chunk)
+    seen = Val(fn, fn.let(f"load atomic i64, ptr {taken} monotonic, align 8"), "i64", 1)
+    fn.do(f"br i1 {(seen & bit).cmp('eq', 0).name}, label %{take}, label %{ask}")
+    fn.label(take)
+    before = Val(fn, fn.let(f"atomicrmw or ptr {taken}, {bit.text} monotonic, align 8"), "i64", 1)
+    fn.do(f"br i1 {(before & bit).cmp('eq', 0).name}, label %{free}, label %{ask}")
+    fn.label(free)
+    return chunk
 
 
 @contextmanager
@@ -334,6 +362,9 @@ def _taken(em: Emitter, s: For) -> None:
         fn.do(f"store ptr {fn.let(f'load ptr, ptr {first}')}, ptr {slots.data}")
         for k, place in _fields(s, slots):
             em.put(place, em.word(_word(fn, "%block", at + k)))
+        for dim, length in zip(slots.dims, em.lengths.get(a, ()), strict=False):
+            if length is not None:
+                em.put(dim, em.number(length))
         at += layout.array_words(em.p.arrays[a].rank)
 
 
@@ -368,6 +399,9 @@ entry:
   store ptr %code, ptr %w1
   store ptr %block, ptr %w2
   store ptr null, ptr %w3
+  %threads = add i64 %count, 1
+  %wt = getelementptr i64, ptr %block, i64 {THREADS}
+  store i64 %threads, ptr %wt
   br label %head
 head:
   %k = phi i64 [ 0, %entry ], [ %k1, %body ]
@@ -386,7 +420,8 @@ body:
   %o = getelementptr i64, ptr %place, i64 {OBJS}
   store ptr %block, ptr %o
   %g = getelementptr i64, ptr %place, i64 {GEOM}
-  store ptr null, ptr %g
+  %number = inttoptr i64 %k1 to ptr
+  store ptr %number, ptr %g
   br label %head
 over:
   %cp = getelementptr i64, ptr %t, i64 1
