@@ -198,6 +198,13 @@ def _calling() -> Callable[[int | bytes, int | bytes], None]:
     return by_address(native("call helpers", build_call))
 
 
+@cache
+def _calling_code() -> int:
+    """Where the code for the caller is."""
+    code: Any = native("call helpers", build_call)
+    return ctypes.cast(code, ctypes.c_void_p).value or 0
+
+
 def ask() -> None:
     """Ask for what `prepare` makes, within `build.asking`."""
     native("wait to be called", build_wait)
@@ -243,9 +250,7 @@ def posting(helpers: Sequence[threads.Helper]) -> bytes:
     turns = _waiting()[1]
     for helper in helpers:
         helper.view[TURNS] = turns if helper.waits else 0
-    code: Any = native("call helpers", build_call)
-    place = ctypes.cast(code, ctypes.c_void_p).value or 0
-    return struct.pack(f"<{2 + len(helpers)}q", len(helpers), place, *[h.place for h in helpers])
+    return struct.pack(f"<{2 + len(helpers)}q", len(helpers), _calling_code(), *[h.place for h in helpers])
 
 
 threads.set_native(serve, rouse)
