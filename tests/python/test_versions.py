@@ -170,3 +170,20 @@ def test_what_follows_sums_abreast_is_done_in_turns(n, agree):
 def test_a_loop_that_runs_settles_the_type_of_its_sum():
     program = program_of(integers, *(RNG.integers(0, 9, (4, 4)) for _ in range(2)), 7)
     assert "s? :=" not in text(program) and "$row" in text(program)
+
+
+def may_fail(u, steps):
+    old, new = u.copy(), np.zeros_like(u)
+    for k in range(steps):
+        for i in range(u.shape[0]):
+            for j in range(u.shape[1]):
+                new[i, j] = old[i - 1, j] + 10 // (j - k)
+        old, new = new, old
+    return old
+
+
+def test_versions_that_may_fail_run_again(agree):
+    assert "i" in marked(program_of(may_fail, np.ones((5, 5)), 3))
+    for steps in (0, 1, 3):
+        agree(may_fail, np.ones((40, 1)), -steps)
+        agree(may_fail, RNG.random((40, 3)), steps)

@@ -31,6 +31,7 @@ INT = "int64"
 BOOL = "bool"
 CALL = "call:"  # begins the class of a fault that a Python function of these operands raises: "call:log"
 HOST = "host"  # the class of a fault that a host function has raised
+OWN = "+"  # in a root: of memory that a version of a loop has for itself; before it is the root that it has elsewhere
 SHORT = 1 << 31  # products of two such lengths are far from overflowing
 RERUN = "rerun"  # the class of a fault that is no error of the program: the result does not fit into our integers
 

@@ -14,8 +14,7 @@ from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.allocation import count, owned
 from tilewise.kernel.program.effects import touches
-from tilewise.kernel.program.ir import SHORT, Const, Invoke, Program, Return, View
-from tilewise.kernel.program.optimise.versions import OWN
+from tilewise.kernel.program.ir import OWN, SHORT, Const, Invoke, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter

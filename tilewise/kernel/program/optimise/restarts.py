@@ -18,7 +18,7 @@ def restarts(program: ir.Program, loop: ir.For) -> bool:
     body = list(statements(loop.body))
     stored = _memory(program, (s.array for s in body if isinstance(s, ir.Store)))
     anew = _memory(program, (s.array for s in body if isinstance(s, ir.Alloc)))
-    return stored <= _own(program) and not _decides(program, body, stored - anew)
+    return {r.partition(ir.OWN)[0] for r in stored} <= _own(program) and not _decides(program, body, stored - anew)
 
 
 def _memory(program: ir.Program, names: Iterable[ir.Expr | str]) -> set[str]:

@@ -19,12 +19,12 @@ from typing import Any, cast
 
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.optimise.parallel import independent
+from tilewise.kernel.program.optimise.restarts import restarts
 from tilewise.kernel.program.optimise.slices.split_names import renamed
 from tilewise.kernel.program.walk import BLOCKS, arrays_set, arrays_used, mapped, statements
 
 MOST_PAIRS = 6  # of arrays that are compared before a loop
 MOST_STATEMENTS = 60  # of a loop that is worth another version
-OWN = "+"  # ends the root of an array for which a version is made; before it is one that the array has elsewhere
 
 
 def versions(program: ir.Program) -> ir.Program:
@@ -77,7 +77,7 @@ class _Maker:
         for old, name in names.items():
             body = renamed(body, old, name)
         program = replace(self.program, arrays=self.arrays)
-        before, after = (sum(independent(program, x) for x in _loops(b)) for b in ((s,), body))
+        before, after = (sum(independent(program, x, restarts(program, x)) for x in _loops(b)) for b in ((s,), body))
         if after == before:
             return None
         tests = [ir.Apart(a, b) for a, b in pairs]
@@ -102,9 +102,9 @@ class _Maker:
 
     def _new(self, array: str, like: str = "") -> str:
         """A name for an array whose memory is its own, or that of another such name."""
-        name = f"{array}{OWN}{len(self.arrays)}"
+        name = f"{array}{ir.OWN}{len(self.arrays)}"
         known = self.arrays[array]
-        roots = self.arrays[like].roots if like else frozenset(f"{r}{OWN}{len(self.arrays)}" for r in known.roots)
+        roots = self.arrays[like].roots if like else frozenset(f"{r}{ir.OWN}{len(self.arrays)}" for r in known.roots)
         self.arrays[name] = replace(known, roots=roots)
         return name
 
