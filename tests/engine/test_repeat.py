@@ -129,7 +129,7 @@ def test_reports_wait_for_those_of_calls_that_are_here(pair: tuple[Wire, Wire]) 
     for k in range(1, many + 1):
         call = wire.next_call()
         assert call is not None and call.number == k
-        wire.answer(call, (k, 0, 0), soon=True)
+        wire.report(call, (k, 0, 0))
         driver.progress(0.0)
         assert len(driver.heard) <= k // MOST_REPORTS
     driver.post(1, (CALL, 0, many + 1, "cut_stored", ()))
@@ -146,7 +146,7 @@ def test_reports_wait_for_those_of_calls_that_are_here(pair: tuple[Wire, Wire]) 
     pump([wire])
     call = wire.next_call()
     assert call is not None
-    wire.answer(call, (1, 0, 0), soon=True)
+    wire.report(call, (1, 0, 0))
     driver.post(1, (EPOCH, 1))  # nobody wants to hear of it any more
     pump([wire])
     assert not wire._reports

@@ -19,6 +19,7 @@ from tilewise.engine import pieces as engine_pieces
 from tilewise.engine import worker
 from tilewise.engine.host import ServedHost
 from tilewise.engine.prepared import replay
+from tilewise.engine.worker import Worker
 from tilewise.store.blocks import MemoryBlocks
 from tilewise.tuning import tuned, using
 
@@ -140,8 +141,8 @@ def test_the_same_in_processes(k: int, monkeypatch: pytest.MonkeyPatch, same_set
     repeated: list[bool] = []
     real = ServedHost._repeated
 
-    def noted(self: ServedHost, words: tuple[Any, ...]) -> Any:
-        made = real(self, words)
+    def noted(self: ServedHost, w: Worker, words: tuple[Any, ...]) -> Any:
+        made = real(self, w, words)
         repeated.append(made is not None)
         return made
 

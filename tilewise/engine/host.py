@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from tilewise import events
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.held import Held
@@ -121,9 +123,6 @@ class Host:
         epoch, run, *_ = words
         try:
             self.transport.begin(run)
-            made = self._repeated(words)
-            if made is not None:
-                return made
             for w in self.workers.values():
                 w.fresh.enter()
             start, tag = Start.unpacked(words), Tag(epoch, run, 0)
@@ -135,10 +134,6 @@ class Host:
             for w in self.workers.values():
                 if w.now is not None:
                     w.stop()
-
-    def _repeated(self, words: tuple[Any, ...]) -> Report | None:
-        """A run by script of the only worker; None where it is another kind of run. (`_run` in the fewest words.)"""
-        return None
 
     def _together(self, tag: Tag, do: Callable[[], T]) -> T | Failure:
         """Do something in which hosts need each other. If it fails here, the others hear of it, and stop as well."""
@@ -384,11 +379,24 @@ class ServedHost(Host):
                 self.sharing.close()
         return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
 
-    def _repeated(self, words: tuple[Any, ...]) -> Report | None:
-        epoch, run, number, leaves, consts, keys, backend, gone, traced, _ = words
+    def run(self, words: tuple[Any, ...], scattered: Mapping[int, list[list[ND]]]) -> Any:
+        """The same; of the only worker by script, if it can be: then the report is in plain words already."""
         w = self._only
-        if w is None or traced or events.listeners:
+        if w is not None:
+            try:
+                made = self._repeated(w, words)
+                if made is not None:
+                    return made
+            except Exception as error:
+                return self._failure(Tag(words[0], words[1], 0), error)
+        return super().run(words, scattered)
+
+    def _repeated(self, w: Worker, words: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """A run by script (`_run` in the fewest words); None where it is another kind of run."""
+        epoch, run, number, leaves, consts, keys, backend, gone, traced, _ = words
+        if traced or events.listeners:
             return None
+        self.transport.begin(run)
         fresh, learned = w.fresh, w.plans[number]
         fresh.drop(gone)
         given = fresh.given(learned, backend, leaves, consts) if type(learned) is Prepared else None
@@ -396,13 +404,14 @@ class ServedHost(Host):
             return None
         by, values, peak = given
         peak += w.blocks.reserved_bytes + fresh.nbytes
-        self._told, self._under_way = time.monotonic(), (epoch, run)
+        if not by.brief:
+            self._told, self._under_way = time.monotonic(), (epoch, run)
         came = straight.run(by, values, self.transport, w.index, epoch, run, self._reached)
         fresh.keep(by, keys, values, leaves)
         if w.index or not by.tells:
-            return Report(came, 0, peak)
+            return came, 0, peak
         fresh.enter()
-        return Report(came, 0, peak, told=self._small(keys))
+        return came, 0, peak, self._small(keys)
 
     def _small(self, keys: Sequence[int]) -> tuple[tuple[int, Any], ...]:
         """Results that worker 0 has once and that are no longer than a message about them."""
@@ -415,9 +424,10 @@ class ServedHost(Host):
 
     def answer(self, method: str, args: Sequence[Any]) -> Any:
         """The same; whatever is no run finds all values in their store."""
-        if method != "run":
-            for w in self.workers.values():
-                w.fresh.enter()
+        if method == "run":
+            return self.run(*args)
+        for w in self.workers.values():
+            w.fresh.enter()
         return super().answer(method, args)
 
     def cut_stored(self, key: int, cuts: Mapping[int, Sequence[tuple[int, Any]]]) -> dict[int, list[Any]]:
@@ -441,21 +451,28 @@ class ServedHost(Host):
     def serve(self, dumps: Any) -> None:
         """Answer calls until the driver is gone."""
         try:
-            while (call := self.transport.next_call()) is not None:
-                try:
-                    answer = self.answer(call.method, call.args)
-                except Cancelled:
-                    continue
-                if type(answer) is Report:
-                    self.transport.answer(call, answer.packed(), soon=True)
-                elif isinstance(answer, Failure):
-                    self.transport.answer(call, pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps))
-                else:
-                    self.transport.answer(call, answer)
-                del call, answer  # arrays that came and went are not kept until the next call
-                if self.footprint is not None:
-                    self.footprint.trim()
+            with np.errstate(all="ignore"):  # recorded work raises no warnings; here once, as it takes 2 us
+                self._serve(dumps)
         finally:
             self.transport.close()  # whatever ended this: the others see it
             self.reset(())
             self.copies.keep_only(())
+
+    def _serve(self, dumps: Any) -> None:
+        transport = self.transport
+        while (call := transport.next_call()) is not None:
+            try:
+                answer = self.answer(call.method, call.args)
+            except Cancelled:
+                continue
+            if type(answer) is tuple:  # a report in plain words
+                transport.report(call, answer)
+            elif type(answer) is Report:
+                transport.report(call, answer.packed())
+            elif isinstance(answer, Failure):
+                transport.answer(call, pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps))
+            else:
+                transport.answer(call, answer)
+            del call, answer  # arrays that came and went are not kept until the next call
+            if self.footprint is not None:
+                self.footprint.trim()

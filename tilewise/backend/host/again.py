@@ -32,7 +32,7 @@ def bound_step(step: Step, kernel: Any, nodes: Sequence[Any]) -> Bound:
     if type(step) is View:
         return _view(step, nodes[step.pos])
     if type(step) is Call:
-        return _call(step, nodes[step.pos])
+        return _call(step, nodes)
     if type(step) is Pass and not step.blas and step.letters is None and step.iterations is None:
         dims = space_of(step, nodes)
         if 0 not in dims:
@@ -44,7 +44,10 @@ def _getter(at: Sequence[int]) -> Callable[[Values], Any]:
     """What takes some of the values out of all."""
     if len(at) > 1:
         return itemgetter(*at)
-    return (lambda values: [values[x] for x in at]) if at else lambda values: ()
+    if at:
+        (only,) = at
+        return lambda values: (values[only],)
+    return lambda values: ()
 
 
 def _new(bound: Bound, at: Sequence[int]) -> Bound:
@@ -70,7 +73,8 @@ def _view(step: View, node: Any) -> Bound:
     return cut
 
 
-def _call(step: Call, node: Any) -> Bound:
+def _call(step: Call, nodes: Sequence[Any]) -> Bound:
+    node = nodes[step.pos]
     pos, inputs, op = step.pos, step.inputs, node.op
     if type(op) is not Map:
 
@@ -78,6 +82,8 @@ def _call(step: Call, node: Any) -> Bound:
             values[pos] = called(node, [values[x] for x in inputs])
 
         return call
+    if not node.dims and (number := _number(step, nodes)) is not None:
+        return number
     nbytes, function, get = node.nbytes, op.numpy, _getter(inputs)
 
     def small_map(values: Values) -> None:
@@ -86,6 +92,31 @@ def _call(step: Call, node: Any) -> Bound:
         values[pos] = np.asarray(function(*given)) if small else called(node, given)
 
     return small_map
+
+
+def _number(step: Call, nodes: Sequence[Any]) -> Bound | None:
+    """A ufunc of numbers straight into a new one, not by way of a scalar; None of what is no ufunc, or casts."""
+    pos, inputs, node = step.pos, step.inputs, nodes[step.pos]
+    ufunc, given = node.op.fn.call, tuple(nodes[x].dtype for x in inputs)
+    if not isinstance(ufunc, np.ufunc) or ufunc.nout != 1:
+        return None
+    if ufunc.resolve_dtypes((*given, None)) != (*given, node.dtype):
+        return None
+    new = maker(node)
+    if len(inputs) == 2:
+        one, two = inputs
+
+        def of_two(values: Values) -> None:
+            values[pos] = ufunc(values[one], values[two], new())
+
+        return of_two
+
+    get = _getter(inputs)
+
+    def number(values: Values) -> None:
+        values[pos] = ufunc(*get(values), new())
+
+    return number
 
 
 def _pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Any], dims: tuple[int, ...]) -> Bound:

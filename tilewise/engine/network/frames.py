@@ -21,6 +21,9 @@ SCRATCH_BYTES = 1 << 14  # what comes with a header is copied once more
 IN_BAND_BYTES = 1 << 14  # a copy of so much costs less than a buffer of its own (benchmarks/transport.py)
 MOST_BUFFERS = 512  # of one system call (Linux takes 1024)
 _PREFIX = struct.Struct("<QI")  # bytes of the header, number of buffers
+_PREFIX_BYTES = _PREFIX.size
+_prefix, _read_prefix = _PREFIX.pack, _PREFIX.unpack_from
+_dumps, _loads = pickle.dumps, pickle.loads
 
 
 def frame(message: Any) -> list[Any]:
@@ -41,10 +44,10 @@ def frame(message: Any) -> list[Any]:
     return [_PREFIX.pack(len(header), len(apart)) + sizes + header, *apart]
 
 
-def plain_frame(message: Any) -> list[Any]:
-    """The same for a message that is known to have no arrays in it."""
-    header = pickle.dumps(message, 5)
-    return [_PREFIX.pack(len(header), 0) + header]
+def plain_frame(message: Any) -> bytes:
+    """The same for a message that is known to have no arrays in it: one buffer."""
+    header = _dumps(message, 5)
+    return _prefix(len(header), 0) + header
 
 
 def flat(pieces: Sequence[ND]) -> list[Any]:
@@ -128,13 +131,13 @@ class Reader:
 
     def _whole(self, got: memoryview, done: list[Any]) -> int:
         """Take the frames that lie in one piece and have no buffers (most do); where the rest begins."""
-        start, end, prefix = 0, len(got), _PREFIX.size
-        while (first := start + prefix) <= end:
-            length, count = _PREFIX.unpack_from(got, start)
+        start, end = 0, len(got)
+        while (first := start + _PREFIX_BYTES) <= end:
+            length, count = _read_prefix(got, start)
             after = first + length
             if count or after > end:
                 break
-            done.append(pickle.loads(got[first:after]))
+            done.append(_loads(got[first:after]))
             start = after
         return start
 

@@ -25,6 +25,7 @@ from tilewise.records import dataclass
 
 Address = tuple[str, int]
 LOCAL = sys.platform == "linux"  # names of sockets that are no files
+_POLLIN = select.POLLIN
 GREETING_SECONDS = 30.0  # for the other side to prove who it is
 CONNECT_SECONDS = 15.0  # for a process that has said where it listens to answer
 MOST_GREETINGS = 128  # connections that have not proved anything yet
@@ -127,6 +128,20 @@ class Links:
             if who not in self.links:
                 raise PeerLost(f"process {who} is gone")
 
+    def post_bytes(self, who: int, data: bytes) -> None:
+        """The same for a message that is one buffer, as most are."""
+        link = self.links.get(who)
+        if link is not None and not link.unsent:
+            try:
+                sent = link.sock.send(data)
+            except OSError:
+                sent = 0  # to be seen again
+            if sent == len(data):
+                return
+            self.post_frame(who, [memoryview(data)[sent:]])
+        else:
+            self.post_frame(who, [data])
+
     def queue_frame(self, who: int, buffers: list[Any]) -> None:
         """Send what goes without waiting; the rest, of which the buffers must stay as they are, goes with `flush`."""
         link = self.links.get(who)
@@ -165,7 +180,7 @@ class Links:
         for fd, what in events:
             who = self._by_fd.get(fd)
             if who is not None:
-                if what == select.POLLIN:
+                if what == _POLLIN:
                     self._read(who, self.links[who])
                     continue
                 if what & select.POLLOUT:
@@ -257,13 +272,14 @@ class Links:
             self._poll.modify(link.sock, select.POLLIN)
 
     def _read(self, who: int, link: Link) -> None:
+        reader = link.reader
         try:
-            for message in link.reader.read(link.sock):
+            for message in reader.read(link.sock):
                 self.arrived(who, message)
         except BaseException:
             self.drop(who)  # nobody knows where the next message begins
             raise
-        if link.reader.closed and self.links.get(who) is link:
+        if reader.closed and self.links.get(who) is link:
             self.drop(who)
 
     def _accept(self, listener: socket.socket) -> None:

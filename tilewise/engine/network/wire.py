@@ -48,6 +48,14 @@ class Call(NamedTuple):
     args: tuple[Any, ...]
 
 
+_made = tuple.__new__  # of a named tuple, without a call of Python's in between
+_names: dict[np.dtype[Any], str] = {}  # which NumPy writes anew each time
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    return _names.setdefault(dtype, dtype.str)
+
+
 class Wire(Links):
     """The links of one process that hosts workers."""
 
@@ -98,13 +106,15 @@ class Wire(Links):
         home = self._homes[receiver]
         if home == self.me:
             self._pieces[sender, receiver, *tag] = [p.copy() for p in pieces]
-        else:
-            for p in pieces:
-                if p.nbytes >= IN_BAND_BYTES or p.dtype.kind not in "biufc":
-                    self.post(home, (PIECES, (sender, receiver, *tag), self._packed(home, pieces)))
-                    return
-            small = [(p.dtype.str, p.shape, p.tobytes()) for p in pieces]
-            self.post_frame(home, plain_frame((PIECES, (sender, receiver, *tag), small)))
+            return
+        small: list[tuple[Any, ...]] = []
+        for p in pieces:
+            dtype = p.dtype
+            if p.nbytes >= IN_BAND_BYTES or dtype.kind not in "biufc":
+                self.post(home, (PIECES, (sender, receiver, *tag), self._packed(home, pieces)))
+                return
+            small.append((_names.get(dtype) or _name(dtype), p.shape, p.tobytes()))
+        self.post_bytes(home, plain_frame((PIECES, (sender, receiver, *tag), small)))
 
     def _packed(self, home: int, pieces: Sequence[ND]) -> list[Any]:
         """Pieces in few words: of large ones where they lie, if both processes have memory for them."""
@@ -146,15 +156,18 @@ class Wire(Links):
         """Wait for pieces."""
         key = sender, receiver, *tag
         found = self._pieces.pop(key, None)
-        epoch, run, _ = tag
         while found is None:
+            epoch, run, _ = tag
             self._check(epoch)
             home = self._homes[sender]
-            if (home, run) in self._failed or (DRIVER, run) in self._failed:
+            if self._failed and ((home, run) in self._failed or (DRIVER, run) in self._failed):
                 raise PeerFailed
             if home not in self.links:
                 raise PeerLost(f"worker {sender} is gone")
-            self._rest()
+            if self.helps is None:
+                self.progress()
+            else:
+                self._rest()
             found = self._pieces.pop(key, None)
         if self._said:
             self._say_idle(False)
@@ -242,25 +255,28 @@ class Wire(Links):
             self._say_idle(False)
         return self._calls.popleft()
 
-    def answer(self, call: Call, result: Any, soon: bool = False) -> None:
-        """Send a call's result; nobody waits for those of an epoch that is over.
-
-        `soon`: a report, which has no arrays in it, goes together with those of the calls that are here already, as the
-        driver waits for the last one, if at all.
-        """
+    def answer(self, call: Call, result: Any) -> None:
+        """Send a call's result; nobody waits for those of an epoch that is over."""
         if call.number and call.epoch == self.epoch and not self._over:
-            if soon:
-                self._reports.append((call.number, result))
-                if len(self._reports) >= MOST_REPORTS:
-                    self._say()
-            else:
-                self._say(frame((ANSWER, call.number, result)))
+            self._say(frame((ANSWER, call.number, result)))
+
+    def report(self, call: Call, words: tuple[Any, ...]) -> None:
+        """The same for a report of a run: it has no arrays in it.
+
+        It goes together with those of the calls that are here already, as the driver waits for the last one, if at all.
+        """
+        epoch, number, _, _ = call
+        if number and epoch == self.epoch and not self._over:
+            reports = self._reports
+            reports.append((number, words))
+            if len(reports) >= MOST_REPORTS:
+                self._say()
 
     def _say(self, answer: Sequence[Any] = ()) -> None:
         """Send what is held back, then an answer."""
         reports, self._reports = self._reports, []
         try:
-            self.post_frame(DRIVER, [*(plain_frame((REPORTS, reports)) if reports else ()), *answer])
+            self.post_frame(DRIVER, [plain_frame((REPORTS, reports)), *answer] if reports else [*answer])
         except PeerLost:
             self._over = True
 
@@ -289,7 +305,7 @@ class Wire(Links):
             if key[_EPOCH] == self.epoch and key[_RUN] >= self._run and pieces is not None:
                 self._pieces[key] = pieces
         elif kind == CALL:
-            self._calls.append(Call(*message[1:]))
+            self._calls.append(_made(Call, message[1:]))
         elif kind == FAILED:
             if message[1] == self.epoch:
                 self._failed.add((who, message[2]))

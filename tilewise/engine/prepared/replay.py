@@ -24,16 +24,17 @@ from tilewise.interrupts import allowed
 from tilewise.ir.reductions import Reduction
 from tilewise.layout import Exchange, Shard, Stored, blocked
 from tilewise.layout import dims as dims_of
+from tilewise.ops.elementwise import Map
 from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.exchanges import Exchanges
-from tilewise.stage.steps import Pass, Tiled, View, makes, reads
+from tilewise.stage.steps import Call, Pass, Tiled, View, makes, reads
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
 Values = list[Any]  # by position, those on the way between two exchanges at the end
 Waiting = Mapping[int, list[ND]]  # pieces that came, by sender
 Reached = Callable[[int, int, int], None]  # is told how far a run is
-NOTHING: Waiting = {}
+NOTHING: dict[int, list[ND]] = {}
 _QUIET: Any = nullcontext()
 BRIEF_BYTES = 1 << 20  # that a pass sees, so that nobody need hear of its end
 _UNKNOWN: Any = object()  # whether there is a script
@@ -73,9 +74,14 @@ class Script:
         # Others may show the memory of new ones, and are stored after them.
         self.order = sorted(range(len(self.results)), key=lambda k: self.results[k][0] not in self.new)
         self.lies = {}
+        self.kept: list[tuple[int, tuple[Any, int, int]]] | None = None  # of results: as `Fresh` keeps them
         self.tells = any(block == -1 or pos in self.leaves for pos, block in self.results)
         self.calls = [tuple(j.bound() for j in joins) for joins in self.joins]
-        self.rounds = [*zip(self.senders, self.calls, self.bodies, self.cuts, self.loud, strict=True)]
+        self.steps_of = {act: step for acts in self.bodies for act, _, _, step in acts}
+        brief = [_brief(acts) for acts in self.bodies]
+        self.brief = None not in brief
+        sent = [tuple((v, _cutter(parts)) for v, parts in cuts) for cuts in self.cuts]
+        self.rounds = [*zip(self.senders, self.calls, brief, self.bodies, sent, strict=True)]
         self._consts = plan.consts
         self._blank: Values = [None] * self.length
         self._given: Any = None  # the numbers that are in it
@@ -87,6 +93,12 @@ class Script:
                 self._blank[pos] = np.frombuffer(raw, dtype).reshape(())
             self._given = consts
         return self._blank.copy()
+
+    def note_site(self, error: Exception, act: Any) -> None:
+        """Tell where the operator of a call that failed was recorded."""
+        step = self.steps_of.get(act)
+        if step is not None:
+            note_site(error, self.nodes, step)
 
     def keep(self, keys: Sequence[int], values: Values, leaves: Sequence[Parts], store: Held) -> None:
         """Store what the plan makes; some of it may be its leaves."""
@@ -217,8 +229,8 @@ class _Shown:
 
 
 def _acts(learned: Prepared, body: Any, backend: str, shown: _Shown) -> Any:
-    """What happens in a round: a call, what goes after it, how many steps of the plan are done by then (0: nobody need
-    hear of it), and the step that it is."""
+    """What happens in a round: a call, what goes after it (but numbers, which take up nothing), how many steps of the
+    plan are done by then (0: nobody need hear of it), and the step that it is."""
     nodes: Any = learned.plan.nodes(learned.blocks[0])
     for act in body:
         if isinstance(act, Move):
@@ -226,8 +238,42 @@ def _acts(learned: Prepared, body: Any, backend: str, shown: _Shown) -> Any:
         else:
             for k, step in enumerate(learned.steps(act, backend), act.first + 1):
                 seen = sum(nodes[x].nbytes for x in (*step.reads, *step.makes))
-                brief = type(step.step) is View or (type(step.step) is Pass and seen < BRIEF_BYTES)
-                yield _step(learned, step, nodes), step.frees, 0 if brief else k, step.step
+                brief = type(step.step) is View or (seen < BRIEF_BYTES and _elementwise(step.step, nodes))
+                frees = tuple(x for x in step.frees if x < 0 or nodes[x].dims)
+                yield _step(learned, step, nodes), frees, 0 if brief else k, step.step
+
+
+def _elementwise(step: Any, nodes: Any) -> bool:
+    """Whether a step takes no longer than its bytes say."""
+    return type(step) is Pass or (type(step) is Call and type(nodes[step.pos].op) is Map)
+
+
+def _brief(acts: Any) -> tuple[Callable[[Values], None], ...] | None:
+    """What happens in a round as mere calls; None if somebody must hear how far it is."""
+    calls: list[Callable[[Values], None]] = []
+    for act, frees, done, _ in acts:
+        if done:
+            return None
+        calls.append(act)
+        if frees:
+            calls.append(_freeing(frees))
+    return tuple(calls)
+
+
+def _freeing(frees: Sequence[int]) -> Callable[[Values], None]:
+    def free(values: Values) -> None:
+        for x in frees:
+            values[x] = None
+
+    return free
+
+
+def _cutter(parts: Sequence[tuple[int, Index]]) -> Callable[[Values], list[ND]]:
+    """What takes the pieces that are sent out of the values."""
+    if len(parts) == 1:
+        ((pos, at),) = parts
+        return lambda values: [values[pos][at]]
+    return lambda values: [values[pos][at] for pos, at in parts]
 
 
 def _step(learned: Prepared, bound: WorkerStep, nodes: Any) -> Callable[[Values], None]:

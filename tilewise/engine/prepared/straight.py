@@ -27,7 +27,8 @@ class Fresh:
 
     def __init__(self, store: Held) -> None:
         self._store = store
-        self._values: dict[int, tuple[Any, ND, int]] = {}  # by key: the only block, its array, and how it lies
+        # By key: the array, and the only block that it is, how it lies, and its bytes.
+        self._values: dict[int, tuple[ND, tuple[Any, int, int]]] = {}
         self.nbytes = 0
 
     def drop(self, keys: Sequence[int]) -> None:
@@ -37,12 +38,12 @@ class Fresh:
             if found is None:
                 self._store.drop(key)
             else:
-                self.nbytes -= found[1].nbytes
+                self.nbytes -= found[1][2]
 
     def enter(self) -> None:
         """All of them go to the store."""
         if self._values:
-            for key, (block, x, lies) in self._values.items():
+            for key, (x, (block, lies, _)) in self._values.items():
                 self._store.put_new(key, block, x, lies)
             self._values.clear()
             self.nbytes = 0
@@ -54,28 +55,24 @@ class Fresh:
         by: Script | None = learned.scripts.get(backend)
         if by is None:
             return None
-        values, ways = by.values(consts), list[Any]([backend])
-        for pos, leaf in zip(learned.plan.leaves, leaves, strict=True):
+        values = by.values(consts)
+        ways: list[Any] = [backend]
+        for pos, leaf in zip(learned.plan.leaves, leaves):  # noqa: B905  (as many: it is a run of this plan)
             there = self._values.get(leaf)
             way: int | None
             if there is not None:
-                _, values[pos], way = there
-            elif type(leaf) is int:
-                parts, way = self._store.lies(leaf, has_margins)
+                values[pos], (_, way, _) = there
+            else:
+                parts, way = self._store.lies(leaf, has_margins) if type(leaf) is int else (None, None)
                 if not parts:
                     return None
                 (values[pos],) = parts.values()
-            else:
-                return None
             ways.append(way)
-        lies: tuple[Any, ...] = (*ways,)
-        if None in lies:
+        peak = learned.peaks.get((*ways,))
+        if peak is None and None in ways:
             self.enter()
             found = self.lie(backend, leaves)
-            if found is None:
-                return None
-            lies = found[1]
-        peak = learned.peaks.get(lies)
+            peak = None if found is None else learned.peaks.get(found[1])
         return None if peak is None else (by, values, peak)
 
     def lie(self, backend: str, leaves: Sequence[Any]) -> tuple[list[Parts], tuple[Any, ...]] | None:
@@ -94,27 +91,43 @@ class Fresh:
 
     def keep(self, by: Script, keys: Sequence[int], values: Values, leaves: Sequence[int]) -> None:
         """Take the results of a run."""
-        if len(by.lies) < len(keys):  # not all are in new memory, or it is not known yet how they lie
-            self.enter()
-            by.keep(keys, values, [self._store[x] for x in leaves], self._store)
-            return
-        for key, (pos, block) in zip(keys, by.results, strict=True):
-            x = values[pos]
-            self._values[key] = block, x, by.lies[pos]
-            self.nbytes += x.nbytes
+        kept = by.kept
+        if kept is None:
+            if len(by.lies) < len(keys):  # not all are in new memory, or it is not known yet how they lie
+                self.enter()
+                by.keep(keys, values, [self._store[x] for x in leaves], self._store)
+                return
+            kept = by.kept = [(pos, (block, by.lies[pos], values[pos].nbytes)) for pos, block in by.results]
+        for key, (pos, known) in zip(keys, kept):  # noqa: B905  (one key for each)
+            self._values[key] = values[pos], known
+            self.nbytes += known[2]
 
 
 def run(by: Script, values: Values, wire: Wire, me: int, epoch: int, number: int, reached: Reached) -> int:
-    """All rounds: the bytes that came from others. No block is counted on the way: Ctrl-C may come at any moment."""
-    came, now = 0, (epoch, number, 0)
-    for k, (senders, joins, body, cuts, loud) in enumerate(by.rounds, 1):
-        waiting = {v: wire.receive(v, me, now) for v in senders} if senders else NOTHING
-        if loud or waits():
-            with allowed(), np.errstate(all="ignore"):
+    """All rounds: the bytes that came from others. No block is counted on the way: Ctrl-C may come at any moment.
+
+    Recorded work raises no warnings: NumPy is quiet in all of a process that serves (`ServedHost.serve`).
+    """
+    came, held = 0, waits()
+    for k, (senders, joins, acts, body, cuts) in enumerate(by.rounds):
+        waiting = NOTHING
+        if senders:
+            waiting = {}
+            for v in senders:
+                waiting[v] = wire.receive(v, me, (epoch, number, k))
+        if acts is None or held:
+            with allowed():
                 came += compute(by, values, waiting, joins, body, came, reached)
-        elif joins or body:
-            came += compute(by, values, waiting, joins, body, came, reached)
-        now = epoch, number, k
-        for v, parts in cuts:
-            wire.send(me, v, now, [values[pos][at] for pos, at in parts])
+        else:
+            act = None
+            try:
+                for join in joins:
+                    came += join(values, waiting)
+                for act in acts:
+                    act(values)
+            except Exception as error:
+                by.note_site(error, act)
+                raise
+        for v, cut in cuts:
+            wire.send(me, v, (epoch, number, k + 1), cut(values))
     return came
