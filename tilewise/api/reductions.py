@@ -17,12 +17,12 @@ from tilewise.array.interop import empty_slices
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
 from tilewise.array.slots.functions import FUNCTIONS
-from tilewise.ir.node import Length, Node
+from tilewise.ir.node import Length, Node, intern
 from tilewise.ir.reductions import every, splits
 from tilewise.ops import reduce as ops
-from tilewise.ops.const import const
+from tilewise.ops.const import const, number
 from tilewise.ops.create import full
-from tilewise.ops.elementwise import apply, broadcast, cast
+from tilewise.ops.elementwise import apply, broadcast, cast, map_op
 from tilewise.ops.segments import segments
 
 NO = np._NoValue
@@ -261,8 +261,11 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 def _divide(node: Node, count: Any) -> Node:
-    loop = (node.dtype, node.dtype, node.dtype)
-    return apply("divide", (node, const(node.dtype.type(count))), loop)
+    dtype = node.dtype
+    divisor = number(count, dtype)
+    if node.order is None:
+        return intern(map_op("divide", dtype), (node, divisor), node.shape, dtype)
+    return apply("divide", (node, divisor), (dtype, dtype, dtype))
 
 
 def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Node | None:

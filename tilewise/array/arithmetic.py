@@ -20,7 +20,7 @@ from tilewise.array.schedule.exact import exact
 from tilewise.array.schedule.shifted import read_shifted
 from tilewise.config import LEAST
 from tilewise.ir.node import Leaf, Node, intern
-from tilewise.ops.const import const
+from tilewise.ops.const import number
 from tilewise.ops.elementwise import Map, UnknownLength, apply, cast, map_op
 from tilewise.ops.periodic import MOVES
 
@@ -109,8 +109,6 @@ PLAIN: dict[Any, Any] = {
 }  # much quicker than a ufunc for two scalars
 WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
 _loops: dict[tuple[Any, ...], tuple[np.dtype[Any], ...]] = {}
-_consts: dict[tuple[Any, np.dtype[Any]], Node] = {}  # constants met of late
-MAX_CONSTS = 256
 
 
 def loop_of(ufunc: np.ufunc, kinds: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
@@ -188,17 +186,10 @@ def _operand(a: Any, d: np.dtype[Any]) -> Node:
         node = a._cell.node
         return node if node is not None and node.inputs and a._nd is None else rec.as_node(a)
     if t in WEAK:
-        found = _consts.get((a, d))
-        if found is None:
-            try:
-                found = const(d.type(a))
-            except OverflowError:
-                raise CannotRecord from None
-            if a:  # 0.0 and -0.0 are equal keys
-                if len(_consts) >= MAX_CONSTS:
-                    _consts.clear()
-                _consts[a, d] = found
-        return found
+        try:
+            return number(a, d)
+        except OverflowError:
+            raise CannotRecord from None
     if rec.peculiar(a):
         raise CannotRecord
     other = rec.as_node(a)

@@ -92,6 +92,10 @@ def evaluate_arrays(arrays: Sequence[Array]) -> list[Cell]:
     Gives for each array the cell that has its elements, or those that it is a view of.
     """
     with LOCK:
+        if len(arrays) == 1 and arrays[0]._nd is None and not is_turned(arrays[0]):  # all of its cell
+            own = [arrays[0]._cell]
+            _make_known(own)
+            return own
         for x in arrays:
             if is_turned(x):
                 meta(x)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import numpy as np
 
 from tilewise import engine as engines
+from tilewise.alive import Alive
 from tilewise.backend import threads as thread_pool
 from tilewise.config import current, parse_bytes
 from tilewise.engine.counters import DiskCounters
@@ -90,7 +90,7 @@ class Session:
             tuple[str, int], int
         ] = {}  # by the line that needed values: bytes, since results were asked for
         self.disk = DiskCounters()  # of plans that ran block by block
-        self.noted: WeakSet[Node] = WeakSet()  # nodes of pending work that have the value which workers hold
+        self.noted = Alive[Node]()  # nodes of pending work that have the value which workers hold
         self._token: Token[Session | None] | None = None
         if threads is not None:
             if not isinstance(threads, int) or threads < 1:

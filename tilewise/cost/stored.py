@@ -20,6 +20,9 @@ VERSION = 4
 RATES = tuple(f.name for f in fields(Rates) if f.type == "float")
 
 
+_last: tuple[Rates | None, str, Rates | None] = (None, "", None)  # what was asked for last, and what it was
+
+
 def machine_for(settings: Settings) -> Rates:
     """The machine that plans are made for: FIXED, or what was measured here."""
     rates = load(settings.cache_dir) if settings.machine == "measured" else FIXED
@@ -27,7 +30,12 @@ def machine_for(settings: Settings) -> Rates:
         raise ConfigError(
             message("this machine has not been measured", cure="Run tilewise calibrate, or tw.calibrate()")
         )
-    return _for_objective(rates, settings.objective)
+    global _last
+    given, objective, found = _last
+    if found is None or rates is not given or objective != settings.objective:
+        found = _for_objective(rates, settings.objective)
+        _last = rates, settings.objective, found
+    return found
 
 
 @lru_cache(maxsize=16)

@@ -19,7 +19,7 @@ from tilewise.engine.ahead import never_fails
 from tilewise.engine.counters import Counters
 from tilewise.engine.host import Copied
 from tilewise.engine.hosts import Mark, Taught, WorkerLost
-from tilewise.engine.messages import TOLD_BYTES, Report, Start, on_the_drivers_clock
+from tilewise.engine.messages import TOLD_BYTES, Report, Start, few_words, on_the_drivers_clock
 from tilewise.engine.network.frames import unflat
 from tilewise.engine.network.sending import packed_plan
 from tilewise.engine.pieces import Cut, cuts_of
@@ -69,16 +69,17 @@ class Cluster(Recovery):
         Returns when the plan has run if it can fail or if someone listens to events; else it may still be under way.
         """
         with to_the_end():
-            return self._run(plan, leaves, consts, backend, sinks)
+            return self.run_to_the_end(plan, leaves, consts, backend, sinks)
 
-    def _run(
+    def run_to_the_end(
         self,
         plan: Exchanges | Shares,
         leaves: Sequence[Any],
         consts: Sequence[Any],
         backend: str,
-        sinks: Sequence[bytes | None],
+        sinks: Sequence[bytes | None] = (),
     ) -> list[Remote]:
+        """The same for who is in a block `to_the_end` already."""
         self._check_open()
         self.look_for_places()
         number = self.numbers.get(id(plan)) or self._learned(plan)
@@ -91,7 +92,8 @@ class Cluster(Recovery):
         self._copy_if_due()
         if self.saved is not None:
             self._save_if_due()
-        keys = tuple([next(self.counter) for _ in taught.results])
+        results = taught.results
+        keys = (next(self.counter),) if len(results) == 1 else tuple([next(self.counter) for _ in results])
         given = tuple([self._given(x) for x in leaves])
         entry = Entry(number, given, tuple(consts), keys, backend, self._rooted(given, taught), tuple(sinks))
         try:
@@ -109,10 +111,8 @@ class Cluster(Recovery):
             for key in keys:
                 self.failed.pop(key, None)
             raise
-        made = [Remote(self, key, *kept) for key, kept in zip(keys, taught.results, strict=True)]
-        for x in made:
-            x.told = entry.told
-        return made
+        told = entry.told
+        return [Remote(self, key, *kept, told) for key, kept in zip(keys, results)]  # noqa: B905  (a key for each)
 
     def settle(self) -> None:
         """Wait for all runs under way; raises what went wrong in the first that failed."""
@@ -124,7 +124,8 @@ class Cluster(Recovery):
         """A leaf as the log and workers know it."""
         if isinstance(leaf, Remote):
             assert leaf.cluster is self, "a value of another cluster comes through the driver"
-            self._check_made(leaf.key)
+            if self.failed:
+                self._check_made(leaf.key)
             return leaf.key
         if isinstance(leaf, Source):
             assert leaf.opened_by_workers, "what workers do not open comes through the driver"
@@ -207,7 +208,7 @@ class Cluster(Recovery):
                 for h, workers in self.hosts.items():
                     futures.append(self.call(h, "run", start, {w: sent[w] for w in workers if sent[w]}))
             else:
-                futures += self.call_all("run", start, {})
+                futures += self.begin_all(start)
             began = False
             self.under_way[entry] = futures
             self.flush()
@@ -233,7 +234,7 @@ class Cluster(Recovery):
         while len(self.under_way) > most or (first and self.under_way):
             entry, futures = next(iter(self.under_way.items()))
             answers = self.wait(futures)
-            failures = [a for a in answers if type(a) is Failure]
+            failures = [a for a in answers if type(a) is Failure] if Failure in map(type, answers) else ()
             if failures and (lost := next((f.lost for f in failures if f.lost), None)):
                 raise WorkerLost(lost)
             del self.under_way[entry]
@@ -244,7 +245,7 @@ class Cluster(Recovery):
                 self._give_up([entry], error)
                 first = first or error
             else:
-                self._count(entry, [a for a in answers if type(a) is Report])
+                self._count(entry, answers if None not in answers else [a for a in answers if a is not None])
         if first is not None:
             raise first
 
@@ -266,7 +267,32 @@ class Cluster(Recovery):
         missing = [self.failed[x] for x in entry.leaves if isinstance(x, int) and x in self.failed]
         return again(missing[0]) if missing else AssertionError("a plan failed without an error")
 
-    def _count(self, entry: Entry, reports: Sequence[Report]) -> None:
+    def _count(self, entry: Entry, answers: Sequence[tuple[Any, ...]]) -> None:
+        """Note what hosts report of a run, each as a Report or in plain words."""
+        counters, said, report = self._counters, few_words(answers), None
+        if said is None:
+            report = self._heard(entry, [Report.unpacked(a) for a in answers])
+            said = report[:3]
+        network, read, peak = said
+        if entry.counted:
+            counters.replayed_bytes += network
+            return
+        entry.counted = True
+        taught = self.plans[entry.number]
+        counters.network_bytes += network
+        counters.read_bytes += read
+        counters.peak_bytes = peak
+        counters.predicted_bytes += taught.predicted_bytes
+        counters.bounded_bytes += taught.bounded_bytes
+        counters.exchanges += taught.exchanges
+        if report is not None:
+            counters.written_bytes += report.disk[2]
+        if isinstance(taught.plan, Shares):
+            sinks = [s for s in entry.sinks if s is not None]
+            count_disk(self.disk, taught.plan, report or Report(*said), sinks)
+
+    def _heard(self, entry: Entry, reports: Sequence[Report]) -> Report:
+        """What hosts report of a run beside the three numbers that all have."""
         report, counters = Report.all_of(reports), self._counters
         for one in reports:
             if one.events:
@@ -276,20 +302,7 @@ class Cluster(Recovery):
                 entry.told[entry.keys[k]] = flattened
         counters.stolen_blocks += report.stolen_blocks
         counters.stolen_bytes += report.stolen_bytes
-        if entry.counted:
-            counters.replayed_bytes += report.network_bytes
-            return
-        entry.counted = True
-        taught = self.plans[entry.number]
-        counters.network_bytes += report.network_bytes
-        counters.read_bytes += report.read_bytes
-        counters.written_bytes += report.disk[2]
-        counters.peak_bytes = report.peak_bytes
-        counters.predicted_bytes += taught.predicted_bytes
-        counters.bounded_bytes += taught.bounded_bytes
-        counters.exchanges += taught.exchanges
-        if isinstance(taught.plan, Shares):
-            count_disk(self.disk, taught.plan, report, [s for s in entry.sinks if s is not None])
+        return report
 
     def _forget(self, entry: Entry) -> None:
         """A run whose results nobody gets."""

@@ -411,7 +411,8 @@ class ServedHost(Host):
         if w.index or not by.tells:
             return came, 0, peak
         fresh.enter()
-        return came, 0, peak, self._small(keys)
+        told = self._small(keys)
+        return (came, 0, peak, told) if told else (came, 0, peak)
 
     def _small(self, keys: Sequence[int]) -> tuple[tuple[int, Any], ...]:
         """Results that worker 0 has once and that are no longer than a message about them."""

@@ -6,12 +6,12 @@ An engine says how to call a host (`call`) and how to wait (`wait`).
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tilewise.alive import Alive
 from tilewise.engine.counters import Counters, DiskCounters
 from tilewise.engine.recovery.copies import Copies
 from tilewise.engine.recovery.copying import Copying
@@ -76,7 +76,7 @@ class Hosts:
         self.saved: Saved | None = None  # what is on disk as well, where the session has a checkpoint
         self.under_way: dict[Entry | Mark, list[Any]] = {}  # whose reports have not been looked at, in order
         self.failed: dict[int, Exception] = {}  # why there is no value under a key
-        self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
+        self.values = Alive[Remote]()
         self.broken = False  # workers were lost and are not back
         self.lost_at: float | None = None  # when that was noticed, in what is being done now
         self._counters = Counters()
@@ -91,6 +91,10 @@ class Hosts:
     def call_all(self, method: str, *args: Any) -> list[Any]:
         """Start the same method of all hosts: futures."""
         return [self.call(h, method, *args) for h in self.hosts]
+
+    def begin_all(self, words: tuple[Any, ...]) -> list[Any]:
+        """Start a run, to which the driver gives no arrays, on all hosts: futures."""
+        return self.call_all("run", words, {})
 
     def tell(self, host: int, method: str, *args: Any) -> None:
         """Start a method whose result nobody waits for."""

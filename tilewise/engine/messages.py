@@ -82,11 +82,25 @@ class Report(NamedTuple):
 
     @staticmethod
     def unpacked(words: tuple[Any, ...]) -> Report:
-        """What `packed` was called on."""
+        """What `packed` was called on (or this itself)."""
         return Report(*words[:3], told=words[3]) if len(words) == 4 else Report(*words)
 
 
 _NOTHING_ELSE = Report(0, 0, 0)[3:-1]
+
+
+def few_words(reports: Sequence[tuple[Any, ...]]) -> tuple[int, int, int] | None:
+    """What several did together, where they say nothing but the three numbers that each has; else None."""
+    network = read = peak = 0
+    for one in reports:
+        if len(one) != 3:
+            return None
+        arrived, from_sources, most = one
+        network += arrived
+        read += from_sources
+        if most > peak:
+            peak = most
+    return network, read, peak
 
 
 def on_the_drivers_clock(report: Report) -> Iterator[events.Event]:

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from tilewise import events
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.hosts import WorkerLost
-from tilewise.engine.messages import Report
-from tilewise.engine.network.frames import frame
+from tilewise.engine.network.frames import frame, plain_frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, FAILED, REACHED, REPORTS
@@ -28,7 +27,11 @@ from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.interrupts import allowed, to_the_end
 from tilewise.layout import DRIVER, Mesh
 
+_made = tuple.__new__  # of a named tuple, without a call of Python's in between
 BEAT_SECONDS = 5.0  # how often a wait looks whether the processes are still there
+
+
+UNANSWERED: Any = object()
 
 
 class Future(NamedTuple):
@@ -43,27 +46,27 @@ class Lines(Links):
 
     def __init__(self, secret: bytes) -> None:
         super().__init__(DRIVER, secret)
-        self.answers: dict[tuple[int, int], Any] = {}
-        self.awaited: set[tuple[int, int]] = set()
+        self.answers: dict[tuple[int, int], Any] = {}  # of calls that somebody waits for; UNANSWERED: not here yet
         self.reached: dict[int, tuple[int, int, int]] = {}  # by host: steps done, all steps, bytes that came
 
     def arrived(self, who: int, message: Any) -> None:
         """Keep the answers that somebody waits for."""
-        if message[0] == REACHED:
+        kind, answers = message[0], self.answers
+        if kind == REACHED:
             self.reached[who] = message[1:]
             done, total, _ = min(self.reached.values())
             events.activity.reach("step", done, total, sum(nbytes for *_, nbytes in self.reached.values()))
             return
-        if message[0] == REPORTS:
-            answers = message[1]
-        else:
-            assert message[0] == ANSWER, message
-            answers = (message[1:],)
-        self.reached.pop(who, None)
-        awaited, found = self.awaited, self.answers
-        for number, answer in answers:
-            if (key := (who, number)) in awaited:
-                found[key] = answer
+        if self.reached:
+            self.reached.pop(who, None)
+        if kind == REPORTS:
+            for number, words in message[1]:
+                if (key := (who, number)) in answers:
+                    answers[key] = words
+            return
+        assert kind == ANSWER, message
+        if (key := (who, message[1])) in answers:
+            answers[key] = message[2]
 
 
 class WiredCluster(Cluster):
@@ -113,7 +116,7 @@ class WiredCluster(Cluster):
     def call(self, host: int, method: str, *args: Any) -> Future:
         """Send a call; the answer comes later."""
         number = next(self._numbers)
-        self.lines.awaited.add((host, number))
+        self.lines.answers[host, number] = UNANSWERED
         self._post(host, frame((CALL, self.epoch, number, method, args)))
         return Future(host, number)
 
@@ -123,8 +126,22 @@ class WiredCluster(Cluster):
         buffers = frame((CALL, self.epoch, number, method, args))
         futures = [Future(host, number) for host in self.hosts]
         for future in futures:
-            lines.awaited.add(future)
+            lines.answers[future] = UNANSWERED
             self._post(future.host, buffers)
+        return futures
+
+    def begin_all(self, words: tuple[Any, ...]) -> list[Future]:
+        """The same for a run that gets no arrays of the driver's: the message is one buffer."""
+        number, lines, futures = next(self._numbers), self.lines, list[Future]()
+        data = plain_frame((CALL, self.epoch, number, "run", (words, {})))
+        for host in self.hosts:
+            future = _made(Future, (host, number))
+            lines.answers[future] = UNANSWERED
+            futures.append(future)
+            try:
+                lines.queue_bytes(host, data)
+            except PeerLost as error:
+                raise WorkerLost(self._epitaph(host)) from error
         return futures
 
     def tell(self, host: int, method: str, *args: Any) -> None:
@@ -146,24 +163,30 @@ class WiredCluster(Cluster):
 
         `together`: those that answer wait for each other, and nobody tells them if one is gone.
         """
-        lines, beat = self.lines, time.monotonic() + BEAT_SECONDS
+        answers = self.lines.answers
         for future in futures:
-            while future not in lines.answers:
-                gone = [h for h in (self.hosts if together else (future.host,)) if h not in lines.links]
-                if gone:
-                    raise WorkerLost(self._epitaph(gone[0]))
-                lines.progress(BEAT_SECONDS)
-                if time.monotonic() > beat:
-                    self._check_alive()
-                    beat = time.monotonic() + BEAT_SECONDS
-        lines.awaited.difference_update(futures)
-        got = [lines.answers.pop(f) for f in futures]
-        return [_unpacked(a) for a in got]
+            if answers[future] is UNANSWERED:
+                self._wait_for(future, self.hosts if together else (future.host,))
+        got = [*map(answers.pop, futures)]
+        if PackedFailure in map(type, got):
+            return [a.unpacked() if type(a) is PackedFailure else a for a in got]
+        return got
+
+    def _wait_for(self, future: Future, needed: Collection[int]) -> None:
+        """Wait until an answer is there, for which some hosts are needed."""
+        lines, beat = self.lines, time.monotonic() + BEAT_SECONDS
+        while lines.answers[future] is UNANSWERED:
+            gone = [h for h in needed if h not in lines.links]
+            if gone:
+                raise WorkerLost(self._epitaph(gone[0]))
+            lines.progress(BEAT_SECONDS)
+            if time.monotonic() > beat:
+                self._check_alive()
+                beat = time.monotonic() + BEAT_SECONDS
 
     def disregard(self, futures: Sequence[Any]) -> None:
         """Drop answers that nobody waits for."""
         for future in futures:
-            self.lines.awaited.discard(future)
             self.lines.answers.pop(future, None)
 
     def give_up(self, run: int) -> None:
@@ -392,10 +415,3 @@ class WiredCluster(Cluster):
             self.addresses.clear()
             self.hosts.clear()
             self.lines.close()
-
-
-def _unpacked(answer: Any) -> Any:
-    """An answer as it was before it was sent."""
-    if type(answer) is tuple:
-        return Report.unpacked(answer)
-    return answer.unpacked() if isinstance(answer, PackedFailure) else answer

@@ -36,6 +36,7 @@ class Remote(Source):
         order: Order,
         layout: Layout,
         on_disk: bool,
+        told: dict[int, Any] | None = None,
     ) -> None:
         self.cluster = cluster
         self.key = key
@@ -47,7 +48,8 @@ class Remote(Source):
         self.spare = False  # a copy of something that can be had again
         self.dropped = False  # a spare copy that had to go
         self.on_disk = on_disk  # in files of the workers
-        self.told: dict[int, Any] = {}  # by key: the value itself, where it is small (`Report.told`)
+        # By key: the value itself, where it is small (`Report.told`).
+        self.told: dict[int, Any] = {} if told is None else told
         cluster.values.add(self)
 
     def __del__(self) -> None:

@@ -148,9 +148,12 @@ def intern(
     order: tuple[int, ...] | None = None,
 ) -> Node:
     """The node for (op, inputs): an existing one, or a new one. The type must follow from op and inputs."""
+    key: tuple[Any, ...]
     if len(inputs) == 2:
         a, b = inputs
-        key: tuple[Any, ...] = (op, id(a), id(b))
+        key = (op, id(a), id(b))
+    elif len(inputs) == 1:
+        key = (op, id(inputs[0]))
     else:
         key = (op, *[id(x) for x in inputs])
     ref = _table.get(key)

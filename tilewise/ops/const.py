@@ -17,7 +17,7 @@ _SMALL = frozenset(range(-1, 11))  # integers: products with them are shifts and
 class Const(Op):
     """A scalar constant, equal by dtype and bits (so -0.0 is not 0.0, and NaN is itself)."""
 
-    __slots__ = ("_hash", "bits", "signature", "value")
+    __slots__ = ("_hash", "_part", "bits", "signature", "value")
     name = "const"
     signature: Any
 
@@ -28,6 +28,15 @@ class Const(Op):
         known = _SMALL if value.dtype.kind in "iu" else _SHARP
         sharp = value.dtype.kind in "fiub" and value in known and not (value == 0 and np.signbit(float(value)))
         self.signature = ("const", self.bits) if sharp else _blunt(value.dtype)
+
+    @property
+    def part(self) -> tuple[Any, bool]:
+        """What of it belongs to the key of a plan."""
+        try:
+            return self._part
+        except AttributeError:
+            self._part: tuple[Any, bool] = (self.signature, self.scales)
+            return self._part
 
     @property
     def scales(self) -> bool:
@@ -64,3 +73,22 @@ def _blunt(dtype: np.dtype[Any]) -> tuple[str, np.dtype[Any]]:
 def const(value: np.generic) -> Node:
     """A constant node."""
     return intern(Const(value), (), (), value.dtype)
+
+
+_numbers: dict[tuple[Any, np.dtype[Any]], Node] = {}  # those met of late
+MAX_NUMBERS = 256
+
+
+def number(value: complex, dtype: np.dtype[Any]) -> Node:
+    """The constant of one of Python's numbers as a dtype: programs have the same ones again and again.
+
+    Raises OverflowError.
+    """
+    found = _numbers.get((value, dtype))
+    if found is None:
+        found = const(dtype.type(value))
+        if value:  # 0.0 and -0.0 are equal keys
+            if len(_numbers) >= MAX_NUMBERS:
+                _numbers.clear()
+            _numbers[value, dtype] = found
+    return found

@@ -74,7 +74,10 @@ def run_again(graph: Graph, settings: Settings) -> bool:
     with to_the_end():  # both of the blocks inside: to begin and to end one takes as long as to send a message
         begun = settings.progress and progress.begin()  # not before: Ctrl-C may be raised where the block begins
         try:
-            results = run(plan, graph.leaves, graph.consts, settings, cluster)
+            if cluster.in_process:
+                results = run(plan, graph.leaves, graph.consts, settings, cluster)
+            else:
+                results = cluster.run_to_the_end(plan, graph.leaves, graph.consts, chosen(settings))
         finally:
             if begun:
                 progress.end()

@@ -91,24 +91,19 @@ _by_bit: dict[int, Head] = {}
 _answers: dict[Any, bool] = {}  # by the structure of a graph: whether it rolls
 
 
-def _new_bit() -> int:
-    return 1 << (len(bits) + len(_heads) + FIRST)
-
-
-def bit_of(place: Place) -> int:
-    """The bit of a place, a new one if nothing pending was recorded there."""
-    bit = bits.get(place)
-    if bit is None:
-        bit = bits[place] = _new_bit()
+def new_bit(place: Place) -> int:
+    """The bit of a place from which nothing pending was recorded."""
+    bit = bits[place] = 1 << (len(bits) + len(_heads) + FIRST)
     return bit
 
 
 def nothing_pending() -> None:
     """Start over: no node that matters has a trail."""
     bits.clear()
-    _heads.clear()
-    _by_bit.clear()
-    pending.heads = 0
+    if _heads:
+        _heads.clear()
+        _by_bit.clear()
+        pending.heads = 0
     pending.began = pending.recorded
 
 
@@ -226,7 +221,7 @@ def _begins(place: Place, nodes: Sequence[Node]) -> bool:
     """A loop is seen to repeat for the first time since a flush. True if one iteration is long enough."""
     head = _heads.get(place)
     if head is None:
-        bit = _new_bit()
+        bit = 1 << (len(bits) + len(_heads) + FIRST)
         head = _heads[place] = _by_bit[bit] = Head(place, bit)
         pending.heads |= bit
     graph = numbered(nodes)

@@ -96,15 +96,11 @@ def flush_loop(args: Sequence[Any], at: Spot | None = None, exact: bool = False,
     """
     trail = 0
     node = None
-    whole = True
     for a in args:
         if type(a) is Array:
             node = a._cell.node
             if node is not None:
                 trail |= node.trail
-                nd = a._nd
-                if nd is not None and type(nd.base) is np.ndarray and not _part(nd, node):
-                    whole = False  # a window onto what is not computed yet
     del node  # what is held here cannot be updated in place
     if not trail:
         return False
@@ -115,6 +111,7 @@ def flush_loop(args: Sequence[Any], at: Spot | None = None, exact: bool = False,
     if bit is None or not trail & bit:
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
+    whole = not any(_window(a) for a in given)
     if rolls and any(not loop_flush.rolled_read(a._cell.read()) for a in given):
         trail |= loop_flush.OTHER
     if whole and loop_flush.within(place, trail):
@@ -133,6 +130,12 @@ def close(args: Iterable[Any]) -> bool:
     if cells:
         forcing.evaluate(cells)
     return bool(cells) and not any(waiting(c) for c in cells)
+
+
+def _window(x: Array) -> bool:
+    """Whether x is a window onto what is not computed yet."""
+    nd, node = x._nd, x._cell.node
+    return nd is not None and node is not None and type(nd.base) is np.ndarray and not _part(nd, node)
 
 
 def _part(nd: ND, node: Node) -> bool:

@@ -42,27 +42,37 @@ class Graph:
 
     def add(self, node: Node, depth: int = 0) -> bool:
         """Add what a node depends on, then the node; whether all of it can be looked up."""
-        value, at = node.value, self.at
+        at, parts, op, value = self.at, self.parts, node.op, node.value
         if value is not None:
             if type(value) is not Remote or value.cluster is not self.cluster or value.copies:
                 return False
-            self.parts.append((value.layout, node.shape, node.dtype, node.order))
+            parts.append((value.layout, node.shape, node.dtype, node.order))
             self.leaves.append(value)
-        elif type(node.op) is Const:
-            op = node.op
-            self.parts.append((op.signature, op.scales))
-            self.consts.append(op.value)
+        elif type(op) is Const:
+            self._add_const(node, op)
+            return True
         else:
             if depth > DEPTH:
                 return False
-            part: list[Any] = [node.op, node.shape]
-            for x in node.inputs:
-                if x not in at and not self.add(x, depth + 1):
-                    return False
-                part.append(at[x])
-            self.parts.append(tuple(part))
+            inputs = node.inputs
+            for x in inputs:
+                if x not in at:
+                    if x.value is None and type(x.op) is Const:
+                        self._add_const(x, x.op)
+                    elif not self.add(x, depth + 1):
+                        return False
+            if len(inputs) == 2:
+                x, y = inputs
+                parts.append((op, node.shape, at[x], at[y]))
+            else:
+                parts.append((op, node.shape, *[at[x] for x in inputs]))
         at[node] = len(at)
         return True
+
+    def _add_const(self, node: Node, op: Const) -> None:
+        self.parts.append(op.part)
+        self.consts.append(op.value)
+        self.at[node] = len(self.at)
 
 
 def graph_on(outputs: Sequence[Cell], cluster: Cluster) -> Graph | None:
@@ -80,7 +90,8 @@ def graph_on(outputs: Sequence[Cell], cluster: Cluster) -> Graph | None:
 
 def plan_of(graph: Graph, settings: Settings) -> Exchanges | None:
     """The plan that was remembered of an equal graph."""
-    wanted = [graph.at[c.node] for c in graph.outputs]  # type: ignore[index]
+    at, outputs = graph.at, graph.outputs
+    wanted = [at[outputs[0].node]] if len(outputs) == 1 else [at[c.node] for c in outputs]  # type: ignore[index]
     key = graph.key = (graph.cluster.mesh, id(settings), *wanted, None, *graph.parts)
     found = repeats.get(key)
     if found is None:

@@ -20,6 +20,21 @@ NUMPY = str(Path(np.__file__).parent)
 
 _spots: dict[Place, Spot] = {}  # all places met
 MAX_SPOTS = 4096
+MAX_FILES = 4096
+USERS, OURS, NUMPYS = 0, 1, 2  # what is true is not the user's
+
+
+class _Owners(dict[str, int]):
+    """Whose code a file has, by its name."""
+
+    def __missing__(self, name: str) -> int:
+        if len(self) >= MAX_FILES:  # cells of notebooks, code that is made as a program runs
+            self.clear()
+        found = self[name] = OURS if name.startswith(PACKAGE) else NUMPYS if name.startswith(NUMPY) else USERS
+        return found
+
+
+_owners = _Owners()
 
 
 class Spot:
@@ -45,19 +60,17 @@ composing: ContextVar[Spot | None] = ContextVar("tilewise composing", default=No
 def spot(depth: int) -> Spot:
     """The innermost place outside of this package, at least `depth` frames up from the caller."""
     frame = sys._getframe(depth + 1)
-    while True:
-        code = frame.f_code
-        place = (id(code), frame.f_lasti)
-        found = _spots.get(place)
-        if found is not None:
-            return _called(found) if found.inner else found
-        if frame.f_back is None or not code.co_filename.startswith(PACKAGE):
-            break
-        frame = frame.f_back
+    owners = _owners
+    while owners[(code := frame.f_code).co_filename] == OURS and (back := frame.f_back) is not None:
+        frame = back
+    place = (id(code), frame.f_lasti)
+    found = _spots.get(place)
+    if found is not None:
+        return _called(found) if found.inner else found
     if len(_spots) >= MAX_SPOTS:
         _spots.clear()
         loop_flush.forget_places()
-    inner = code.co_filename.startswith(NUMPY)
+    inner = owners[code.co_filename] == NUMPYS
     found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code, place)
     return _called(found) if inner else found
 
@@ -82,8 +95,9 @@ def one_call(place: Place) -> bool:
 
 def outside(frame: FrameType) -> tuple[str, int]:
     """The user's file and line behind code of NumPy's that runs over our functions (api/compose.py)."""
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
-        frame = frame.f_back
+    owners = _owners
+    while owners[frame.f_code.co_filename] and (back := frame.f_back) is not None:
+        frame = back
     return frame.f_code.co_filename, frame.f_lineno
 
 
@@ -96,9 +110,9 @@ def note_site(node: Node) -> None:
 def mark(node: Node, at: Spot) -> None:
     """The same for a spot that is known."""
     node.site = outside(sys._getframe(1)) if at.inner else at.line
-    if type(node.op) is Const:
+    op, trail = node.op, 0
+    if type(op) is Const:
         return  # depends on nothing, and may outlive the meaning of its bit
-    trail = 0
     if PENDING:
         for i in node.inputs:
             if i.trail:
@@ -107,10 +121,10 @@ def mark(node: Node, at: Spot) -> None:
                 trail |= behind(i)
     elif bits:
         loop_flush.nothing_pending()
-    weight = node.op.weight
+    weight = op.weight
     if weight:
         pending.recorded += weight
     else:
         trail |= loop_flush.kind(node, trail)
     bit = bits.get(at.place)
-    node.trail = trail | (loop_flush.bit_of(at.place) if bit is None else bit)
+    node.trail = trail | (loop_flush.new_bit(at.place) if bit is None else bit)

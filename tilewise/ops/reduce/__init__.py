@@ -1,7 +1,7 @@
 """Reductions by ufuncs (reduction.py), running ones (scan.py), positions and any rows (contributed.py)."""
 
 from tilewise.ops.reduce.contributed import Arg, Extreme, Fold, Lower, arg, contribution, extreme, fold, lowered
-from tilewise.ops.reduce.reduction import Reduce, reduce, reduced_order, reduced_shape
+from tilewise.ops.reduce.reduction import Reduce, reduce, reduce_op, reduced_order, reduced_shape
 from tilewise.ops.reduce.scan import Scan, scan
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "fold",
     "lowered",
     "reduce",
+    "reduce_op",
     "reduced_order",
     "reduced_shape",
     "scan",

@@ -20,9 +20,9 @@ from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specifi
 from tilewise.records import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reduce(Op):
-    """`ufunc.reduce` over axes. The operand already has the accumulator's dtype."""
+    """`ufunc.reduce` over axes. The operand already has the accumulator's dtype. There is one object of each."""
 
     fn: str
     axes: tuple[int, ...]
@@ -40,9 +40,23 @@ class Reduce(Op):
     def label(self) -> str:
         return f"{self.fn}.reduce{list(self.axes)}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (reduce_op, (self.fn, self.axes, self.keepdims, self.dtype))
+
+
+_ops: dict[tuple[str, tuple[int, ...], bool, np.dtype[Any]], Reduce] = {}
+
+
+def reduce_op(fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Reduce:
+    """The operator for a ufunc's name, axes and dtype."""
+    key = (fn, axes, keepdims, dtype)
+    return _ops.get(key) or _ops.setdefault(key, Reduce(*key))
+
 
 def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
     """The shape after reducing axes."""
+    if len(axes) == len(shape) and not keepdims:
+        return ()
     if keepdims:
         return tuple(1 if i in axes else d for i, d in enumerate(shape))
     return tuple(d for i, d in enumerate(shape) if i not in axes)
@@ -61,7 +75,7 @@ def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np
     """Reduce `axes` with `fn`, accumulating in `dtype`."""
     operand = cast(node, dtype)
     return intern(
-        Reduce(fn, axes, keepdims, dtype),
+        reduce_op(fn, axes, keepdims, dtype),
         (operand,),
         reduced_shape(node.shape, axes, keepdims),
         by_name(fn).kind(dtype),

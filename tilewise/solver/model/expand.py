@@ -17,7 +17,7 @@ from tilewise.ops.linalg.cholesky import Blank, Cholesky, Panel, by_columns, by_
 from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
 from tilewise.ops.moments import Moments, Pack, one_per_block, terms
 from tilewise.ops.once import Once
-from tilewise.ops.reduce import Reduce, contribution, lowered
+from tilewise.ops.reduce import contribution, lowered, reduce_op
 from tilewise.ops.reshape import Apart
 from tilewise.ops.traits.rule import Rule
 from tilewise.ops.views import Arrange, Cut, Window
@@ -111,7 +111,7 @@ def moments(site: Site, n: Node, i: int, layout: Layout) -> int:
     minus, square, divide = (map_op(name, d) for name in ("subtract", "square", "divide"))
     number = terms(x, site.layouts[i], n.op.axes)
     dims = tuple(number.dims[a] if a in n.op.axes else size for a, size in enumerate(x.dims))
-    over = Reduce("add", n.op.axes, True, d)
+    over = reduce_op("add", n.op.axes, True, d)
 
     def place(op: Op, inputs: tuple[Node, ...], dims: tuple[int, ...], layout: Layout) -> Node:
         made = twin(n, inputs)  # not interned: its shape does not follow from the operator
