@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent / "tilewise"
 
 # A unit (a package or module directly under tilewise/) may import units of lower levels, and itself.
 LEVELS = {
+    "alive": 0,
     "errors": 0,
     "interrupts": 0,
     "later": 0,

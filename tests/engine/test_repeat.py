@@ -14,9 +14,10 @@ from tests.engine.test_wire import Driver, pair, pump  # noqa: F401  (a fixture)
 from tilewise import compiler, engine, events
 from tilewise.array.evaluation import workers
 from tilewise.array.handle import node_of
+from tilewise.array.schedule.repeat import MOST, graph_on
 from tilewise.array.session import Session
 from tilewise.engine.host import ServedHost
-from tilewise.engine.messages import Report, Start
+from tilewise.engine.messages import Report, Start, few_words
 from tilewise.engine.network.wire import ANSWER, CALL, EPOCH, MOST_REPORTS, REPORTS, Wire
 from tilewise.engine.pieces import cuts_of
 from tilewise.layout import Replicate
@@ -151,6 +152,26 @@ def test_reports_wait_for_those_of_calls_that_are_here(pair: tuple[Wire, Wire]) 
     pump([wire])
     assert not wire._reports
     driver.close()
+
+
+def test_reports_that_say_three_numbers_are_added_up() -> None:
+    assert few_words([(3, 1, 7), (5, 0, 9), (0, 2, 8)]) == (8, 3, 9)
+    assert few_words([Report(3, 1, 7).packed(), Report(5, 0, 9).packed()]) == (8, 1, 9)
+    told = Report(1, 0, 2, told=((0, ("<f8", (), b"12345678")),))
+    assert few_words([(3, 1, 7), told.packed()]) is None and few_words([told]) is None
+    assert Report.unpacked(told.packed()) == told == Report.unpacked(told)
+
+
+def test_large_graphs_are_planned_each_time(session: Session) -> None:
+    x = tw.evaluate(tw.asarray(numpy.arange(12.0)).relayout(0))
+    for nodes, found in ((MOST - 2, True), (MOST + 2, False)):
+        y = x
+        with tw.config(flush=False):
+            for _ in range(nodes // 2):
+                y = numpy.maximum(y, y * 0.5)
+            graph = graph_on([y._cell], session.cluster)  # type: ignore[arg-type]
+        assert (graph is not None) is found
+        del y
 
 
 def test_parts_of_a_value_come_from_where_they_lie(session: Session) -> None:

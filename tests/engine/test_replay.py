@@ -18,8 +18,10 @@ from tilewise.backend.host.arrays import widened
 from tilewise.engine import pieces as engine_pieces
 from tilewise.engine import worker
 from tilewise.engine.host import ServedHost
-from tilewise.engine.prepared import replay
-from tilewise.engine.worker import Worker
+from tilewise.engine.prepared import replay, straight
+from tilewise.ir.node import Node, intern, known_leaf
+from tilewise.ops.elementwise import map_op
+from tilewise.stage.steps import Call
 from tilewise.store.blocks import MemoryBlocks
 from tilewise.tuning import tuned, using
 
@@ -74,7 +76,13 @@ def signs(a: dict[str, Any]) -> None:
     a["x"] = -a["x"] * a["x"].sum()
 
 
-STEPS: list[Step] = [halo, wide, far, all_reduce, columns, stencil, gradient, pieces, swapped, minimum, signs]
+def numbers(a: dict[str, Any]) -> None:
+    total, most = a["y"].sum(), a["w"].max()
+    a["y"] = numpy.where(total > most, a["y"] * (total / most) ** 0.5, numpy.floor_divide(a["y"], -most))
+    a["x"] = a["x"] + (numpy.sqrt(total) + numpy.hypot(total, 2) + total**3 / 0.0 + (total < 3))
+
+
+STEPS: list[Step] = [halo, wide, far, all_reduce, columns, stencil, gradient, pieces, swapped, minimum, signs, numbers]
 
 
 def arrays(rows: int) -> dict[str, Any]:
@@ -141,7 +149,7 @@ def test_the_same_in_processes(k: int, monkeypatch: pytest.MonkeyPatch, same_set
     repeated: list[bool] = []
     real = ServedHost._repeated
 
-    def noted(self: ServedHost, w: Worker, words: tuple[Any, ...]) -> Any:
+    def noted(self: ServedHost, w: worker.Worker, words: tuple[Any, ...]) -> Any:
         made = real(self, w, words)
         repeated.append(made is not None)
         return made
@@ -292,6 +300,58 @@ def test_a_failure_names_its_line_and_leaves_nothing(scripted: list[Any], monkey
         for _ in range(5):
             x = tw.evaluate(x * 2)
         assert [w.blocks.reserved_bytes for w in workers] == held
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_failure_of_a_process_names_its_line(
+    held: bool, monkeypatch: pytest.MonkeyPatch, same_settings_after_each_test: None
+) -> None:
+    """Whether Ctrl-C waits there (as it may where processes are threads) or not."""
+    engine.register("threads", Threads)
+    real, failing = host_again.maker, list[bool]()
+
+    def made(node: Any) -> Any:
+        new = real(node)
+        return lambda: 1 / 0 if failing else new()
+
+    monkeypatch.setattr(host_again, "maker", made)
+    monkeypatch.setattr(straight, "waits", lambda: held)
+    try:
+        with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="threads", workers=2):
+            x = tw.evaluate(tw.asarray(numpy.arange(40.0)).relayout(0))
+            for _ in range(5):
+                x = tw.evaluate(x * 2)
+            before = numpy.asarray(x)
+            failing.append(True)
+            with pytest.raises(ZeroDivisionError) as caught:
+                numpy.asarray(tw.evaluate(x * 2))
+            assert any("multiply, recorded at" in note for note in caught.value.__notes__)
+            failing.clear()
+            numpy.testing.assert_array_equal(numpy.asarray(x * 2), before * 2)
+    finally:
+        engine.unregister("threads")
+
+
+def test_numbers_are_written_where_they_stay() -> None:
+    """A ufunc that computes in the dtypes it is given writes into its result; others give a scalar first."""
+    number = known_leaf(numpy.float64(2.5), None)
+    whole = known_leaf(numpy.int64(3), None)
+    F, B = numpy.dtype(float), numpy.dtype(bool)
+
+    def bound(name: str, inputs: tuple[Node, ...], dtype: numpy.dtype[Any]) -> Any:
+        nodes = [*inputs, intern(map_op(name, dtype), inputs, (), dtype)]
+        return nodes, host_again._number(Call(len(inputs), tuple(range(len(inputs)))), nodes)
+
+    rows = [("divide", (number, number), F), ("sqrt", (number,), F), ("less", (number, number), B)]
+    for name, inputs, dtype in rows:
+        nodes, call = bound(name, inputs, dtype)
+        values: list[Any] = [numpy.asarray(n.value) for n in inputs] + [None]
+        call(values)
+        expected = getattr(numpy, name)(*(n.value for n in inputs))
+        assert type(values[-1]) is numpy.ndarray and values[-1].dtype == dtype == nodes[-1].dtype
+        assert values[-1].tobytes() == expected.tobytes()
+    for name, inputs, dtype in (("power", (number, number), F), ("cast", (whole,), F), ("divide", (whole, whole), F)):
+        assert bound(name, inputs, dtype)[1] is None
 
 
 def test_results_that_show_the_memory_of_others(scripted: list[Any]) -> None:

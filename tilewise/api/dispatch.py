@@ -26,6 +26,7 @@ from tilewise.array.interop.array_like import REFUSED, given
 from tilewise.array.interop.elsewhere import printed
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
+from tilewise.array.schedule.loop_flush import PROMOTED
 from tilewise.array.schedule.sites import composing, spot
 from tilewise.array.session import on_workers
 from tilewise.config import LEAST, current
@@ -261,6 +262,17 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if policy.small(arrays):
         return rec.at_once(func, args, kwargs)
     return fallback(func, args, kwargs)
+
+
+def of_one(func: Any, x: Array) -> Any:
+    """`call` for one Array and nothing else, in fewer words where it is pending, or held by workers."""
+    node, recorder = x._cell.node, RECORDERS.get(func)
+    if node is None or recorder is None or func in VIEWS or node.trail & PROMOTED or strict_errors():
+        return call(func, (x,), {})
+    del node  # what is held here cannot be updated in place
+    if not rec.numeric(x.dtype) or policy.flush_loop((x,)):
+        return call(func, (x,), {})
+    return attempt(recorder, func, (x,), {})
 
 
 def attempt(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api import create, views
-from tilewise.api.dispatch import call, implements, mutate
+from tilewise.api.dispatch import call, implements, mutate, of_one
 from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
@@ -58,7 +58,7 @@ def _function(func: Any) -> Any:
                 r = quick(nd, *args, **kwargs) if args or kwargs else quick(nd)
                 kind = GIVEN.get(type(r))
                 return rec.wrap(r, (self,)) if kind is None else kind(r)
-        return call(func, (self, *args), kwargs)
+        return call(func, (self, *args), kwargs) if args or kwargs else of_one(func, self)
 
     method.__name__ = func.__name__
     method.__doc__ = func.__doc__

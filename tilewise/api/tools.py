@@ -20,7 +20,10 @@ def evaluate(*arrays: Array) -> Any:
     >>> x
     Array([1, 2, 3])
     """
-    if len(arrays) == 1 and type(arrays[0]) is Array and arrays[0]._cell.node is None:
+    if len(arrays) == 1 and type(arrays[0]) is Array:
+        if arrays[0]._cell.node is not None:
+            forcing.evaluate_arrays(arrays)
+            begin_anew()
         return arrays[0]
     pending = [x for x in arrays if type(x) is Array and x._cell.node is not None]
     if pending:

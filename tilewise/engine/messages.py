@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewise import events
+from tilewise.engine.network.frames import name_of
 from tilewise.store.base import Source
 
 TOLD_BYTES = 64  # of a result, at most, that goes with the report of a run
@@ -38,7 +39,7 @@ class Start(NamedTuple):
         epoch: int, run: int, number: int, leaves: tuple[Any, ...], consts: Sequence[Any], *rest: Any
     ) -> tuple[Any, ...]:
         """In plain words: to pickle a class or a NumPy scalar takes as long as all the rest of a message."""
-        plain = [(c.dtype.str, c.tobytes()) for c in consts] if consts else ()
+        plain = [(name_of(c.dtype), c.tobytes()) for c in consts] if consts else ()
         return (epoch, run, number, leaves, plain, *rest)
 
     @staticmethod

@@ -271,7 +271,10 @@ def _number(node: Node, at: dict[Node, int]) -> None:
     if node.value is None:
         for x in node.inputs:
             if x not in at:
-                _number(x, at)
+                if x.inputs:
+                    _number(x, at)
+                else:
+                    at[x] = len(at)
     at[node] = len(at)
 
 

@@ -17,7 +17,7 @@ from tilewise.config import Settings
 from tilewise.cost.stored import machine_for
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
-from tilewise.ir.node import Length, Node
+from tilewise.ir.node import Length, Node, numbered
 from tilewise.layout import OnDriver
 from tilewise.ops.const import Const
 from tilewise.plan.exchanges import Exchanges
@@ -25,7 +25,7 @@ from tilewise.plan.structure import remember
 from tilewise.records import dataclass
 from tilewise.stage.variance import deviations
 
-DEPTH = 200  # of graphs that are looked up: deeper ones have work enough to plan
+MOST = 1000  # nodes of a graph that is looked up: larger ones have work enough to plan
 
 
 @dataclass(eq=False)
@@ -40,39 +40,25 @@ class Graph:
     consts: list[Any]
     key: Any = None  # what its plan is remembered by, once somebody has looked for it
 
-    def add(self, node: Node, depth: int = 0) -> bool:
-        """Add what a node depends on, then the node; whether all of it can be looked up."""
-        at, parts, op, value = self.at, self.parts, node.op, node.value
-        if value is not None:
-            if type(value) is not Remote or value.cluster is not self.cluster or value.copies:
-                return False
-            parts.append((value.layout, node.shape, node.dtype, node.order))
-            self.leaves.append(value)
-        elif type(op) is Const:
-            self._add_const(node, op)
-            return True
-        else:
-            if depth > DEPTH:
-                return False
-            inputs = node.inputs
-            for x in inputs:
-                if x not in at:
-                    if x.value is None and type(x.op) is Const:
-                        self._add_const(x, x.op)
-                    elif not self.add(x, depth + 1):
-                        return False
-            if len(inputs) == 2:
+    def describe(self) -> bool:
+        """Say what its nodes are, and what it reads; whether all of it can be looked up."""
+        at, parts = self.at, self.parts
+        for node in at:
+            value, op = node.value, node.op
+            if value is not None:
+                if type(value) is not Remote or value.cluster is not self.cluster or value.copies:
+                    return False
+                parts.append((value.layout, node.shape, node.dtype, node.order))
+                self.leaves.append(value)
+            elif type(op) is Const:
+                parts.append(op.part)
+                self.consts.append(op.value)
+            elif len(inputs := node.inputs) == 2:
                 x, y = inputs
                 parts.append((op, node.shape, at[x], at[y]))
             else:
                 parts.append((op, node.shape, *[at[x] for x in inputs]))
-        at[node] = len(at)
         return True
-
-    def _add_const(self, node: Node, op: Const) -> None:
-        self.parts.append(op.part)
-        self.consts.append(op.value)
-        self.at[node] = len(self.at)
 
 
 def graph_on(outputs: Sequence[Cell], cluster: Cluster) -> Graph | None:
@@ -80,12 +66,11 @@ def graph_on(outputs: Sequence[Cell], cluster: Cluster) -> Graph | None:
     session = current_session()
     if session is None or session.memory is not None:
         return None
-    found = Graph(cluster, [*outputs], {}, [], [], [])
-    for c in outputs:
-        assert c.node is not None
-        if c.node not in found.at and not found.add(c.node):
-            return None
-    return found
+    at = numbered([c.node for c in outputs])  # type: ignore[misc]
+    if len(at) > MOST:
+        return None
+    found = Graph(cluster, [*outputs], at, [], [], [])
+    return found if found.describe() else None
 
 
 def plan_of(graph: Graph, settings: Settings) -> Exchanges | None:

@@ -50,10 +50,18 @@ def plain_frame(message: Any) -> bytes:
     return _prefix(len(header), 0) + header
 
 
+_names: dict[np.dtype[Any], str] = {}
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """How a number's dtype is written in a message. NumPy writes `dtype.str` anew each time, which takes 0.4 us."""
+    return _names.get(dtype) or _names.setdefault(dtype, dtype.str)
+
+
 def flat(pieces: Sequence[ND]) -> list[Any]:
     """Pieces in the fewest words: type, shape and elements, which takes a third of the time of pickling an array."""
     return [
-        (p.dtype.str, p.shape, p.tobytes())
+        (name_of(p.dtype), p.shape, p.tobytes())
         if p.nbytes < IN_BAND_BYTES and p.dtype.kind in "biufc"
         else p
         if p.flags.c_contiguous or p.flags.f_contiguous

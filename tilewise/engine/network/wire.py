@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.engine.network.frames import IN_BAND_BYTES, flat, frame, plain_frame, unflat
+from tilewise.engine.network.frames import IN_BAND_BYTES, flat, frame, name_of, plain_frame, unflat
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.shared_memory import SHARED_BYTES, Offer, SharedMemory
 from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
@@ -49,11 +49,6 @@ class Call(NamedTuple):
 
 
 _made = tuple.__new__  # of a named tuple, without a call of Python's in between
-_names: dict[np.dtype[Any], str] = {}  # which NumPy writes anew each time
-
-
-def _name(dtype: np.dtype[Any]) -> str:
-    return _names.setdefault(dtype, dtype.str)
 
 
 class Wire(Links):
@@ -113,7 +108,7 @@ class Wire(Links):
             if p.nbytes >= IN_BAND_BYTES or dtype.kind not in "biufc":
                 self.post(home, (PIECES, (sender, receiver, *tag), self._packed(home, pieces)))
                 return
-            small.append((_names.get(dtype) or _name(dtype), p.shape, p.tobytes()))
+            small.append((name_of(dtype), p.shape, p.tobytes()))
         self.post_bytes(home, plain_frame((PIECES, (sender, receiver, *tag), small)))
 
     def _packed(self, home: int, pieces: Sequence[ND]) -> list[Any]:
