@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tilewise.array.schedule import sites
-from tilewise.array.schedule.sites import NUMPY, NUMPYS, OURS, PACKAGE, USERS, outside, spot
+from tilewise.array.schedule.sites import NUMPY, PACKAGE, outside, spot
 
 
 def called_from(*files: str) -> Any:
@@ -26,15 +28,29 @@ def called_from(*files: str) -> Any:
 
 
 def test_the_innermost_place_that_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "_owners", sites._Owners())
     mine, ours, numpys = "/home/me/a.py", f"{PACKAGE}/a.py", f"{NUMPY}/a.py"
-    sites._owners[__file__] = OURS  # what asks
+    monkeypatch.setitem(sites._ours, __file__, True)  # what asks
     assert called_from(mine, ours, ours).line == (mine, 2)
     assert called_from("/home/me/b.py", mine, ours).line == (mine, 2)
     assert not called_from(mine, ours).inner
     inner = called_from(mine, ours, numpys, ours)
     assert inner.line == (numpys, 2) and inner.inner
-    assert [sites._owners[x] for x in (mine, ours, numpys)] == [USERS, OURS, NUMPYS]
+    assert [(sites._ours[x], sites._inner[x]) for x in (mine, ours, numpys)] == [
+        (False, False),
+        (True, True),
+        (False, True),
+    ]
+
+
+def test_threads_of_which_all_frames_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    for file in (__file__, threading.__file__):
+        for files in (sites._ours, sites._inner):
+            monkeypatch.setitem(files, file, True)
+    thread = threading.Thread(target=lambda: found.extend((spot(0).line[0], outside(sys._getframe())[0])))
+    thread.start()
+    thread.join()
+    assert found == [threading.__file__] * 2
 
 
 def test_the_users_line_behind_code_of_numpy() -> None:
@@ -46,7 +62,7 @@ def test_the_users_line_behind_code_of_numpy() -> None:
 
 
 def test_files_do_not_pile_up() -> None:
-    owners = sites._Owners()
+    files = sites._Files(PACKAGE)
     for k in range(3 * sites.MAX_FILES):
-        assert owners[f"<cell {k}>"] == USERS
-    assert len(owners) <= sites.MAX_FILES
+        assert not files[f"<cell {k}>"]
+    assert len(files) <= sites.MAX_FILES

@@ -21,20 +21,22 @@ NUMPY = str(Path(np.__file__).parent)
 _spots: dict[Place, Spot] = {}  # all places met
 MAX_SPOTS = 4096
 MAX_FILES = 4096
-USERS, OURS, NUMPYS = 0, 1, 2  # what is true is not the user's
 
 
-class _Owners(dict[str, int]):
-    """Whose code a file has, by its name."""
+class _Files(dict[str, bool]):
+    """Whether a file is in one of some folders, by its name."""
 
-    def __missing__(self, name: str) -> int:
+    def __init__(self, *folders: str) -> None:
+        self._folders = folders
+
+    def __missing__(self, name: str) -> bool:
         if len(self) >= MAX_FILES:  # cells of notebooks, code that is made as a program runs
             self.clear()
-        found = self[name] = OURS if name.startswith(PACKAGE) else NUMPYS if name.startswith(NUMPY) else USERS
+        found = self[name] = name.startswith(self._folders)
         return found
 
 
-_owners = _Owners()
+_ours, _inner = _Files(PACKAGE), _Files(PACKAGE, NUMPY)
 
 
 class Spot:
@@ -59,10 +61,13 @@ composing: ContextVar[Spot | None] = ContextVar("tilewise composing", default=No
 
 def spot(depth: int) -> Spot:
     """The innermost place outside of this package, at least `depth` frames up from the caller."""
-    frame = sys._getframe(depth + 1)
-    owners = _owners
-    while owners[(code := frame.f_code).co_filename] == OURS and (back := frame.f_back) is not None:
-        frame = back
+    ours, frame = _ours, sys._getframe(depth + 1)
+    try:
+        while ours[frame.f_code.co_filename]:
+            frame = frame.f_back  # type: ignore[assignment]
+    except AttributeError:  # there is none
+        frame = _outermost(sys._getframe())
+    code = frame.f_code
     place = (id(code), frame.f_lasti)
     found = _spots.get(place)
     if found is not None:
@@ -70,7 +75,7 @@ def spot(depth: int) -> Spot:
     if len(_spots) >= MAX_SPOTS:
         _spots.clear()
         loop_flush.forget_places()
-    inner = owners[code.co_filename] == NUMPYS
+    inner = _inner[code.co_filename] and not _ours[code.co_filename]
     found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code, place)
     return _called(found) if inner else found
 
@@ -95,10 +100,20 @@ def one_call(place: Place) -> bool:
 
 def outside(frame: FrameType) -> tuple[str, int]:
     """The user's file and line behind code of NumPy's that runs over our functions (api/compose.py)."""
-    owners = _owners
-    while owners[frame.f_code.co_filename] and (back := frame.f_back) is not None:
-        frame = back
+    inner = _inner
+    try:
+        while inner[frame.f_code.co_filename]:
+            frame = frame.f_back  # type: ignore[assignment]
+    except AttributeError:  # there is none
+        frame = _outermost(sys._getframe())
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def _outermost(frame: FrameType) -> FrameType:
+    """What began the thread, where all of its frames are ours."""
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def note_site(node: Node) -> None:

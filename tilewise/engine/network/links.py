@@ -130,26 +130,23 @@ class Links:
 
     def post_bytes(self, who: int, data: bytes) -> None:
         """The same for a message that is one buffer, as most are."""
-        rest = self._at_once(who, data)
-        if rest:
-            self.post_frame(who, [rest])
+        self.queue_bytes(who, data)
+        if self._unsent and who in self._unsent:
+            self.flush()
+            if who not in self.links:
+                raise PeerLost(f"process {who} is gone")
 
     def queue_bytes(self, who: int, data: bytes) -> None:
         """`queue_frame` for a message that is one buffer."""
-        rest = self._at_once(who, data)
-        if rest:
-            self.queue_frame(who, [rest])
-
-    def _at_once(self, who: int, data: bytes) -> Any:
-        """Send what goes without waiting, and give the rest; all of it, where something else has to be seen to."""
-        link = self.links.get(who)
-        if link is None or link.unsent:
-            return data
-        try:
-            sent = link.sock.send(data)
-        except OSError:
-            return data
-        return None if sent == len(data) else memoryview(data)[sent:]
+        link, sent = self.links.get(who), 0
+        if link is not None and not link.unsent:
+            try:
+                sent = link.sock.send(data)
+            except OSError:
+                sent = 0  # `queue_frame` sees to it
+            if sent == len(data):
+                return
+        self.queue_frame(who, [memoryview(data)[sent:] if sent else data])
 
     def queue_frame(self, who: int, buffers: list[Any]) -> None:
         """Send what goes without waiting; the rest, of which the buffers must stay as they are, goes with `flush`."""

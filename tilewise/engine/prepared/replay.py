@@ -338,6 +338,22 @@ class _Joining:
     def _sums(self, reduce: Reduction) -> Callable[[Values, Waiting], int]:
         (_, first, one, here, _), (at, second, two, there, _) = self.pieces
         pos, target, frees, new = self.pos, self.target, self.frees, pool.maker(self.dims, self.dtype, self.order)
+        probe, ufunc = new(), reduce.ufunc
+        if ufunc is not None and probe[at].shape == probe.shape and (first < 0) is not (second < 0):
+            sender, crosses, place = (second, two, here) if first < 0 else (first, one, there)
+
+            def sum_of_two(values: Values, waiting: Waiting) -> int:
+                mine, other, made = values[pos][place], waiting[sender].pop(0), new()
+                if first < 0:
+                    ufunc(mine, other, made)
+                else:
+                    ufunc(other, mine, made)
+                values[target] = made
+                for x in frees:
+                    values[x] = None
+                return other.nbytes if crosses else 0
+
+            return sum_of_two
 
         def sums(values: Values, waiting: Waiting) -> int:
             source, made = values[pos], new()
