@@ -20,7 +20,7 @@ from tilewise.array.schedule.exact import exact
 from tilewise.array.schedule.shifted import read_shifted
 from tilewise.config import LEAST
 from tilewise.ir.node import Leaf, Node, intern
-from tilewise.ops.const import number
+from tilewise.ops.const import number, numbers
 from tilewise.ops.elementwise import Map, UnknownLength, apply, cast, map_op
 from tilewise.ops.periodic import MOVES
 
@@ -186,6 +186,9 @@ def _operand(a: Any, d: np.dtype[Any]) -> Node:
         node = a._cell.node
         return node if node is not None and node.inputs and a._nd is None else rec.as_node(a)
     if t in WEAK:
+        found = numbers.get((a, d))
+        if found is not None:
+            return found
         try:
             return number(a, d)
         except OverflowError:

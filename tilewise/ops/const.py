@@ -75,7 +75,7 @@ def const(value: np.generic) -> Node:
     return intern(Const(value), (), (), value.dtype)
 
 
-_numbers: dict[tuple[Any, np.dtype[Any]], Node] = {}  # those met of late
+numbers: dict[tuple[Any, np.dtype[Any]], Node] = {}  # of Python, as dtypes: those met of late
 MAX_NUMBERS = 256
 
 
@@ -84,11 +84,11 @@ def number(value: complex, dtype: np.dtype[Any]) -> Node:
 
     Raises OverflowError.
     """
-    found = _numbers.get((value, dtype))
+    found = numbers.get((value, dtype))
     if found is None:
         found = const(dtype.type(value))
         if value:  # 0.0 and -0.0 are equal keys
-            if len(_numbers) >= MAX_NUMBERS:
-                _numbers.clear()
-            _numbers[value, dtype] = found
+            if len(numbers) >= MAX_NUMBERS:
+                numbers.clear()
+            numbers[value, dtype] = found
     return found

@@ -107,14 +107,14 @@ def _number(step: Call, nodes: Sequence[Any]) -> Bound | None:
         one, two = inputs
 
         def of_two(values: Values) -> None:
-            values[pos] = ufunc(values[one], values[two], new())
+            values[pos] = ufunc(values[one], values[two], out=new())
 
         return of_two
 
     get = _getter(inputs)
 
     def number(values: Values) -> None:
-        values[pos] = ufunc(*get(values), new())
+        values[pos] = ufunc(*get(values), out=new())
 
     return number
 

@@ -345,9 +345,9 @@ class _Joining:
             def sum_of_two(values: Values, waiting: Waiting) -> int:
                 mine, other, made = values[pos][place], waiting[sender].pop(0), new()
                 if first < 0:
-                    ufunc(mine, other, made)
+                    ufunc(mine, other, out=made)
                 else:
-                    ufunc(other, mine, made)
+                    ufunc(other, mine, out=made)
                 values[target] = made
                 for x in frees:
                     values[x] = None
