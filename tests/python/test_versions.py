@@ -187,3 +187,21 @@ def test_versions_that_may_fail_run_again(agree):
     for steps in (0, 1, 3):
         agree(may_fail, np.ones((40, 1)), -steps)
         agree(may_fail, RNG.random((40, 3)), steps)
+
+
+def overflows_at_last(u, steps):
+    old, new = u, np.zeros_like(u)
+    for _ in range(steps):
+        for i in range(1, u.shape[0]):
+            for j in range(u.shape[1]):
+                new[i, j] = old[i, 0] - new[i - 1, j] - 3e300
+        old, new = new, old
+    return int(old[1, 0]) % 100
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_writes_to_arguments_are_noted(native):
+    with tw.config(native=native):
+        f = tw.jit(overflows_at_last, strict=True)
+        with pytest.raises(OverflowError):  # it is too late to run again in Python
+            f(np.ones((3, 4)), 2)

@@ -15,7 +15,7 @@ def touches(p: Program, s: Invoke, functions: Sequence[Program], outside: Collec
     """
     params = functions[s.function].params
     for v, q in zip(s.inputs, params, strict=True):
-        if isinstance(v, str) and q.written and not p.arrays[v].roots.isdisjoint(outside):
+        if isinstance(v, str) and q.written and not p.arrays[v].memory.isdisjoint(outside):
             return True
     return _effects(s.function, functions)
 

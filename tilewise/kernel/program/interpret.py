@@ -94,7 +94,8 @@ class _Machine:
         self.given: dict[int, int] = {}  # which argument an ndarray object is
         self.written = False
         self.last: dict[str, Any] = {}  # memory of each allocation
-        self.outside = {p.name for p in program.params}
+        self.params = {p.name for p in program.params}
+        self.outside = {name for name, a in program.arrays.items() if a.memory & self.params}
         for k, (p, a) in enumerate(zip(program.params, args, strict=True)):
             if p.array is None:
                 self.names[p.name] = np.dtype(p.dtype).type(a)
@@ -165,7 +166,7 @@ class _Machine:
         elif isinstance(s, Store):
             value = self.e(s.value)
             self.arrays[s.array][self.place(s.array, s.index, s.faults)] = value
-            self.written |= bool(self.program.arrays[s.array].roots & self.outside)
+            self.written |= s.array in self.outside
         elif isinstance(s, If):
             self.block(s.then if self.e(s.test) else s.other)
         elif isinstance(s, For):
@@ -209,7 +210,7 @@ class _Machine:
             inner.block(inner.program.body)
         except _Over as over:
             ended = over.ended
-        self.written |= ended.written and touches(self.program, s, self.functions, self.outside)
+        self.written |= ended.written and touches(self.program, s, self.functions, self.params)
         if ended.status == FAILED:
             raise _Over(ended._replace(written=self.written))
         self.names[s.which] = np.int64(ended.which)
@@ -221,7 +222,7 @@ class _Machine:
 
     def host_call(self, s: HostCall) -> None:
         inputs = [self.arrays[v] if isinstance(v, str) else self.e(v).item() for v in s.inputs]
-        self.written |= s.effect or any(self.program.arrays[a].roots & self.outside for a in s.writes)
+        self.written |= s.effect or not self.outside.isdisjoint(s.writes)
         try:
             made = self.host[s.which](inputs)
         except Exception:  # kept by the host function itself

@@ -315,6 +315,11 @@ class Array:
     dense: bool
     roots: frozenset[str]
 
+    @property
+    def memory(self) -> frozenset[str]:
+        """The roots that the memory has elsewhere, too: those by which versions of loops tell it apart left out."""
+        return frozenset([r.partition(OWN)[0] for r in self.roots])
+
 
 @dataclass(frozen=True, slots=True)
 class Param:

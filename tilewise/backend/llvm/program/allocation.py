@@ -211,7 +211,7 @@ def release_all(em: Emitter) -> None:
     """What variables and places of allocation hold is let go, by calls: copies of the code would be much of it."""
     places = [*em.kept.values(), *em.spares.values()]
     for name, slots in em.arrays.items():
-        roots = em.p.arrays[name].roots
+        roots = em.p.arrays[name].memory
         if (
             owned(name)
             and name not in em.scopes.params

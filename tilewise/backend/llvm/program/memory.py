@@ -14,7 +14,7 @@ from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.allocation import count, owned
 from tilewise.kernel.program.effects import touches
-from tilewise.kernel.program.ir import OWN, SHORT, Const, Invoke, Program, Return, View
+from tilewise.kernel.program.ir import SHORT, Const, Invoke, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -37,7 +37,7 @@ class Scopes:
     def __init__(self, fn: Function, program: Program, first: int = FIRST_NOTE) -> None:
         """first: the number of the first note."""
         self.fn, self.program = fn, program
-        roots = sorted({self._of(r) for a in program.arrays.values() for r in a.roots})
+        roots = sorted({r for name in program.arrays for r in self.roots(name)})
         lines = fn.metadata
         lines.append(f'!{first} = distinct !{{!{first}, !"program"}}')
         self.unlikely, self.scalar, self.rolled = first + 1, first + 2, first + 3
@@ -50,13 +50,16 @@ class Scopes:
         self.sets: dict[frozenset[int], int] = {}
         self.params = {p.name for p in program.params}
 
+    def roots(self, array: str) -> list[str]:
+        """What LLVM knows an array's memory by. (It may move what a version of a loop does past other statements.)"""
+        return [self._of(r) for r in self.program.arrays[array].memory]
+
     def _of(self, root: str) -> str:
-        root = root.partition(OWN)[0]  # LLVM may move what a version of a loop does past other statements
         return "arguments" if not self.program.apart and root.startswith(("argument", "outer")) else root
 
     def note(self, array: str) -> str:
         """What is said at a load or store."""
-        mine = frozenset(self.numbers[self._of(r)] for r in self.program.arrays[array].roots)
+        mine = frozenset(self.numbers[r] for r in self.roots(array))
         others = frozenset(self.numbers.values()) - mine
         if not mine or not others:
             return ""
@@ -96,7 +99,7 @@ class Scopes:
 
     def outside(self, array: str) -> bool:
         """Whether an array may show memory of the caller's."""
-        return bool(self.program.arrays[array].roots & self.params)
+        return bool(self.program.arrays[array].memory & self.params)
 
     def touches(self, s: Invoke, functions: Sequence[Program]) -> bool:
         """Whether a call of a function of the program may change something of the caller's."""
@@ -243,7 +246,7 @@ def view(em: Emitter, s: View) -> None:
         move = i.make(f"mul {i.text}, {strides[axis].name}")
         data = fn.let(f"getelementptr i8, ptr {data}, {move.text}")
     base, ident = em.word(source.base), em.word(source.ident) if s.renamed else em.number(0)
-    counted = owned(s.array) and any(em.scopes._of(r) not in em.scopes.params for r in em.p.arrays[s.array].roots)
+    counted = owned(s.array) and any(r not in em.scopes.params for r in em.scopes.roots(s.array))
     if counted:
         count(em, base, 1)
         count(em, em.word(target.base), -1)

@@ -152,7 +152,8 @@ class _Maker:
         totals = {s.name for s in sums if isinstance(s, ir.Set)}
         rows = {s.array for s in sums if isinstance(s, ir.Store)}
         roots = frozenset().union(*(self.program.arrays[a].roots for a in rows))
-        if len(totals) + len(rows) < len(sums) or roots & {p.name for p in self.program.params}:
+        memory = frozenset().union(*(self.program.arrays[a].memory for a in rows))
+        if len(totals) + len(rows) < len(sums) or memory & {p.name for p in self.program.params}:
             return False
         for s in sums:
             if isinstance(s, ir.Store) and not all(
