@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -15,16 +14,14 @@ from tilewise.kernel.program.ir import (
     Leave,
     Return,
     Set,
-    Stmt,
     Var,
 )
-from tilewise.python import conditions, iteration, order, raising, refine, values
+from tilewise.python import conditions, iteration, raising, refine, splitting, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Choice, Dict, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.containers import columns, dicts, lists
 from tilewise.python.functions import calls
-from tilewise.python.functions.nodes import walk
-from tilewise.python.names import MOST_SPLITS, Names, what
+from tilewise.python.names import Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.standard import written_lists
@@ -50,7 +47,7 @@ class Statements(Names):
                 done = error.others(self.b.block[at:])
                 del self.b.block[at:]
                 self.env = env
-                return self.condition(self.call_before(node, error, done))
+                return self.condition(splitting.call_before(self, node, error, done))
         slot = self.b.fresh("c")
         self.b.names[slot] = BOOL
         self.each_type(torn, node.lineno, lambda: self.b.emit(Set(slot, self.condition(node))))
@@ -105,102 +102,7 @@ class Statements(Names):
             done = error.others(self.b.block[at:])
             del self.b.block[at:]
             self.env = env
-            self.statement(self.call_before(node, error, done))
-
-    def call_before(self, node: Any, error: calls.Several, done: list[Stmt]) -> Any:
-        """Make a call of several types before the rest of a statement, which then has a name for it.
-
-        done: what the statement did before it.
-        """
-        if (in_arms := _arms(node, error.node)) is not None:
-            return in_arms
-        if _sheltered(node, error.node) or order.names_meet(node, error.node):
-            raise error
-        if self.splitting >= MOST_SPLITS:
-            raise error
-        self.b.kept, self.b.steadily = {}, {}  # what was computed is gone
-        before = order.operands_before(node, error.node)
-        swapped = self.operands_first(node, before)
-        if swapped is not None:
-            return swapped
-        if isinstance(node, ast.AugAssign) and node.target in before:
-            raise error
-        name = f"call@{error.node.lineno}.{error.node.col_offset}"
-        self.scope.locals = self.scope.locals | {name}
-        at = error.node
-        full = self.scope.prefix + name
-        start = len(self.b.block)
-        if isinstance(at, ast.IfExp):
-            target = ast.copy_location(ast.Name(name, ast.Store()), at)
-            arms = [ast.copy_location(ast.Assign([target], v), v) for v in (at.body, at.orelse)]
-            self.statement(ast.copy_location(ast.If(at.test, [arms[0]], [arms[1]]), at))
-        elif isinstance(at, ast.BoolOp):
-            target = ast.copy_location(ast.Name(name, ast.Store()), at)
-            first, rest = (ast.copy_location(ast.Assign([target], v), v) for v in conditions.halves(at))
-            test = ast.copy_location(ast.Name(name, ast.Load()), at)
-            self.statement(first)
-            choice = ast.If(test, [rest], []) if isinstance(at.op, ast.And) else ast.If(test, [], [rest])
-            self.statement(ast.copy_location(choice, at))
-        elif not error.source:  # min or max
-            calls.extreme_before(self, at, full)
-        else:
-            source = error.source
-            try:
-                values.value(self, at)
-            except calls.Several as again:
-                if again.node is not at:
-                    raise
-                source = again.source
-            assert self.env is not None
-            self.share(source, full)
-        if self.env is None:
-            raise Dead
-        made = self.b.block[start:]
-        if order.memory_meets(self, node, at, done, made) or (before and order.acts(made)):
-            raise error
-        return _swapped(node, {error.node: ast.copy_location(ast.Name(name, ast.Load()), error.node)})
-
-    def operands_first(self, node: Any, before: list[ast.expr]) -> Any:
-        """Give names to what a statement evaluates before a call, in its order; None: there is nothing to name.
-
-        What fails first, or draws the first random number, is then what does in Python.
-        """
-        if isinstance(node, ast.AugAssign) and node.target in before:
-            return self._element_first(node)
-        names: dict[ast.AST, ast.AST] = {}
-        for at in before:
-            start, env = len(self.b.block), dict(self.env or {})
-            found = values.value(self, at)
-            if isinstance(found, Scalar | Array | Lazy):
-                names[at] = self.named(at, found)
-            else:
-                del self.b.block[start:]
-                self.b.kept, self.b.steadily, self.env = {}, {}, env
-        return _swapped(node, names) if names else None
-
-    def _element_first(self, node: ast.AugAssign) -> Any:
-        """x[i] += value, where x[i] is looked at before the value."""
-        target = node.target
-        assert isinstance(target, ast.Subscript)
-        parts = order.operands_before(ast.Tuple([target.value, target.slice, node.value]), node.value)
-        if (swapped := self.operands_first(node, parts)) is not None:
-            return swapped
-        base = values.value(self, target.value)
-        index = subscripts.fixed(self, values.index_of(self, target.slice))
-        old = subscripts.get_item(self, base, index, node.lineno)
-        if isinstance(old, Scalar | Choice):
-            value = ast.copy_location(ast.BinOp(self.named(target, old), node.op, node.value), node)
-            return ast.copy_location(ast.Assign([target], value), node)
-        if isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
-            return ast.copy_location(ast.AugAssign(self.named(target, old), node.op, node.value), node)
-        return None
-
-    def named(self, at: ast.expr, found: Value) -> ast.Name:
-        """A name for the value of an expression."""
-        name = f"before@{at.lineno}.{at.col_offset}.{at.end_lineno}.{at.end_col_offset}"
-        self.scope.locals = self.scope.locals | {name}
-        self.bind(name, found, at.lineno)
-        return ast.copy_location(ast.Name(name, ast.Load()), at)
+            self.statement(splitting.call_before(self, node, error, done))
 
     def expression(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -319,7 +221,7 @@ class Statements(Names):
         if isinstance(old, Choice):
             del self.b.block[start:]
             self.b.kept, self.b.steadily, self.env = {}, {}, env
-            self.statement(self._element_first(node))
+            self.statement(splitting.element_first(self, node))
         elif isinstance(old, Scalar):
             old = Scalar(old.t, self.b.keep(old.e))
             new = values.binary(self, op, old, values.value(self, node.value), line, node)
@@ -444,54 +346,10 @@ class Statements(Names):
         self.bind(node.name, values.closure(self, node, node.name), node.lineno)
 
 
-class _Swap(ast.NodeTransformer):
-    """Puts expressions in the place of others."""
-
-    def __init__(self, new: dict[ast.AST, ast.AST]) -> None:
-        self.new = new
-
-    def visit(self, node: ast.AST) -> Any:
-        return self.new[node] if node in self.new else self.generic_visit(node)
-
-
-def _swapped(node: Any, new: dict[ast.AST, ast.AST]) -> Any:
-    """A copy of a statement with other expressions in it."""
-    return _Swap(new).visit(copy.deepcopy(node, {id(x): x for x in new}))
-
-
 def _makes_dict(node: ast.expr) -> bool:
     """Whether an expression is nothing but a new dict or set."""
     empty = isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Name)
     return isinstance(node, ast.Dict | ast.Set) or (empty and node.func.id in ("dict", "set"))  # type: ignore[attr-defined]
-
-
-def _arms(node: ast.AST, part: ast.AST) -> ast.If | None:
-    """`x = a if test else b`, where a part of a or b has several types, as two statements; None: it is not."""
-    named = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    choice = node.value if isinstance(node, ast.Assign | ast.Return | ast.AugAssign) else None
-    if not isinstance(choice, ast.IfExp) or (isinstance(node, ast.AugAssign) and not named):
-        return None
-    if not any(m is part for m in (*walk(choice.body), *walk(choice.orelse))):
-        return None
-    one, other = (_swapped(node, {choice: arm}) for arm in (choice.body, choice.orelse))
-    return ast.copy_location(ast.If(choice.test, [one], [other]), node)
-
-
-def _sheltered(node: ast.AST, call: ast.AST) -> bool:
-    """Whether a call is made only if something before it in the statement says so."""
-    for n in walk(node):
-        late: list[ast.AST] = []
-        if isinstance(n, ast.BoolOp):
-            late = list(n.values[1:])
-        elif isinstance(n, ast.IfExp):
-            late = [n.body, n.orelse]
-        elif isinstance(n, ast.Compare):
-            late = list(n.comparators[1:])
-        elif isinstance(n, ast.GeneratorExp | ast.ListComp | ast.DictComp | ast.SetComp | ast.Lambda):
-            late = [n]
-        if any(m is call for part in late for m in walk(part)):
-            return True
-    return False
 
 
 _SIMPLE = (ast.Delete, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert)

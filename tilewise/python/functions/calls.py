@@ -40,7 +40,7 @@ from tilewise.python.types import MOST, Num, Obj, Tup, Type, ints, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import raising, values
+from tilewise.python import raising, splitting, values
 from tilewise.python.arrays import functions
 from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import recursion, signatures
@@ -303,7 +303,7 @@ def _unpacked(lo: Statements, node: ast.Call) -> list[ast.expr]:
         late = not isinstance(getattr(a.value, "value", a.value), ast.Name)  # not t, and not x.shape
         if not isinstance(found, Tuple) or (late and not all(isinstance(b, ast.Name | ast.Constant) for b in out)):
             raise Refused("* before an argument", node.lineno, "Give each by itself")
-        name = lo.named(a.value, found)
+        name = splitting.named(lo, a.value, found)
         items = [ast.Subscript(name, ast.Constant(k), ast.Load()) for k in range(len(found.items))]
         out += [ast.fix_missing_locations(ast.copy_location(item, a)) for item in items]
     return out
