@@ -253,3 +253,73 @@ def remembered(n):
     for i in range(2, n):
         found[i] = found[i - 1] + found[i - 2]
     return found
+
+
+def all_of_it(a):
+    q = [0, 0.5]
+    for i in range(len(a)):
+        q.append(a[i])
+    return q, q[-1], min(q), max(q), sum(q)
+
+
+def extremes(a):
+    q = [0, 0.5]
+    count = 0
+    for i in range(len(a)):
+        q.append(a[i])
+        if min(q) + max(q) < sum(q) and q[-1] * q[0] <= max(q):
+            count += 1
+    return count
+
+
+def first_failure(a, k):
+    q = [0, 0.5]
+    for _ in range(1):
+        q.append(a[0])
+    n = len(a)
+    return 1 / q[k % 2], q[n + k], n // (k - 2)
+
+
+def taken_in_order(a):
+    q = [0, 0.5]
+    for i in range(len(a)):
+        q.append(a[i] if i % 2 else i)
+    x, y = q.pop(), q.pop()
+    a[0], a[len(q) % 2] = q.pop(), q[-1]
+    x, y = y, x
+    q[0], q[1], z = x, q[0], q[1]
+    return q, x, y, z, a
+
+
+def drawn_in_order(a, seed):
+    rng = np.random.default_rng(seed)
+    q = [0, 0.5]
+    for _ in range(1):
+        q.append(a[0])
+    x, y = q[rng.integers(3)], q[rng.integers(3)]
+    return rng.random() * x, q[rng.integers(3)], rng.random() - y, max(q), rng.random(), min(q)
+
+
+def not_both(a, k):
+    q = [0, 0.5]
+    for _ in range(1):
+        q.append(a[0])
+    x = q[k]
+    y = x + (q[7] if k > 5 else 1) + (k and q[k])
+    return (x > 0 and q[k + 3] > 0) or max(q) > y, x, y
+
+
+def put_in(a):
+    q = [0]
+    for i in range(len(a)):
+        q.insert(0, i if i % 2 else a[i])
+        q.extend((a[i], i, q[0]))
+        q += [q[-1], min(q)]
+    return q
+
+
+def many_items(a):
+    q = []
+    for k in range(len(a)):
+        q.append((k, k + 1, k * 2.0, a[k], k, -a[k], k, k, k * 0.5, k, k, k, k, k, k, k, k, True))
+    return q

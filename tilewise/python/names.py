@@ -61,6 +61,7 @@ class Names:
         self.results: list[Any] = []  # structures of what is returned
         self.result_dtypes: list[tuple[str, ...]] = []
         self.splitting = 0
+        self.probing = False  # whether what is lowered is looked at only
         self.reads: dict[int, tuple[ast.AST, tuple[str, ...]]] = {}  # by node, which is held: the names in it
         self.careless = False  # whether the type of a number does not matter, if it has its value
         self.assigned = ""  # the name that gets the dict that is being made
@@ -274,16 +275,18 @@ class Names:
         after: Env | None = None
         self.splitting += 1
         blocks: list[tuple[Const, list[Stmt]]] = []
-        for t in alts:
-            self.env = {**before, full: (t,)}
-            with self.b.inside() as block:
-                try:
-                    act()
-                except Dead:
-                    self.env = None
-            blocks.append((self.b.tag(full, t), block))
-            after = join(after, self.env)
-        self.splitting -= 1
+        try:
+            for t in alts:
+                self.env = {**before, full: (t,)}
+                with self.b.inside() as block:
+                    try:
+                        act()
+                    except Dead:
+                        self.env = None
+                blocks.append((self.b.tag(full, t), block))
+                after = join(after, self.env)
+        finally:
+            self.splitting -= 1
         tag = Var(self.b.tag_name(full), INT)
         rest = blocks[-1][1]
         for number, block in reversed(blocks[:-1]):

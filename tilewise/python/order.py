@@ -63,7 +63,7 @@ def operands_before(node: ast.AST, part: ast.AST) -> list[ast.expr]:
         known = len(found)
         if isinstance(n, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
             return False
-        if any(map(reached, _inside(n))):
+        if any(map(reached, inside(n))):
             return True
         if isinstance(n, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Call | ast.Subscript):
             del found[known:]
@@ -82,8 +82,8 @@ def acts(block: Sequence[Stmt]) -> bool:
     )
 
 
-def _inside(n: ast.AST) -> list[ast.AST]:
-    """The parts of a part of a statement, in the order in which they are evaluated."""
+def inside(n: ast.AST) -> list[ast.AST]:
+    """The parts of a statement, or of a part of a statement, in the order in which they are evaluated."""
     found: list[ast.AST] = []
     for name in ("value", "targets") if isinstance(n, ast.Assign) else n._fields:
         inner: Any = getattr(n, name, None)
@@ -98,7 +98,7 @@ def _earlier(node: ast.AST, part: ast.AST) -> list[ast.AST]:
     def reached(n: ast.AST) -> bool:
         if n is part:
             return True
-        if any(map(reached, _inside(n))):
+        if any(map(reached, inside(n))):
             return True
         found.append(n)
         return False

@@ -9,19 +9,143 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from tilewise.kernel.program.ir import Stmt
+from tilewise.kernel.program.ir import INT, Const, Expr, Stmt, Var
 from tilewise.python import conditions, order, values
 from tilewise.python.arrays import subscripts
-from tilewise.python.build import Array, Choice, Lazy, Scalar, Value
+from tilewise.python.build import ZERO, Array, Choice, Lazy, Scalar, Tuple, Value, compare, pick
 from tilewise.python.functions import calls
 from tilewise.python.functions.nodes import walk
-from tilewise.python.names import MOST_SPLITS
+from tilewise.python.names import MOST_ALTERNATIVES, MOST_SPLITS
+from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
+from tilewise.python.types import Num, Tup, Type
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
+
+PART = "part@"  # what names of parts begin with
+
+
+def named_first(lo: Statements, node: Any) -> list[Any] | None:
+    """A statement (or a test) that reads a name of several types, with names for its other parts of several types.
+
+    Emitting it for each type of each part costs their product; what has a name is evaluated once, and costs their sum.
+    None: there is nothing to name.
+    """
+    if lo.probing or any(isinstance(n, ast.NamedExpr) for n in walk(node)):
+        return None
+    if (apart := _items_apart(lo, node)) is not None:
+        return apart
+    for at in _untorn(lo, node):
+        if not _sheltered(node, at) and _has_several(lo, at):
+            before = order.operands_before(node, at)
+            if isinstance(node, ast.AugAssign) and node.target in before:
+                return None
+            return [_swapped(node, {part: _name_of(lo, part) for part in [*before, at]})]
+    return None
+
+
+def _items_apart(lo: Statements, node: Any) -> list[ast.stmt] | None:
+    """A tuple that is returned, or assigned to several names, with a name for each of its items."""
+    if not isinstance(node, ast.Return | ast.Assign) or not isinstance(node.value, ast.Tuple):
+        return None
+    items = node.value.elts
+    if any(isinstance(e, ast.Starred) for e in items):
+        return None
+    if isinstance(node, ast.Return):
+        if not any(map(_computed, items)):
+            return None
+        return [_swapped(node, {e: _name_of(lo, e) for e in items if _computed(e)})]
+    (target,) = node.targets if len(node.targets) == 1 else (None,)
+    if not isinstance(target, ast.Tuple) or len(target.elts) != len(items):
+        return None
+    if any(isinstance(t, ast.Starred) for t in target.elts):
+        return None
+    names = [e if isinstance(e, ast.Constant) else _name_of(lo, e) for e in items]
+    return [ast.copy_location(ast.Assign([t], v), node) for t, v in zip(target.elts, names, strict=True)]
+
+
+def _computed(node: ast.expr) -> bool:
+    return not isinstance(node, ast.Name | ast.Constant)
+
+
+def _untorn(lo: Statements, node: ast.AST) -> list[ast.expr]:
+    """The largest parts of a statement that may have several types though they read no name that has."""
+    if isinstance(node, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+        return []
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.IfExp | ast.Call | ast.Subscript) and lo.torn(node) is None:
+        return [] if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del) else [node]
+    return [part for inner in order.inside(node) for part in _untorn(lo, inner)]
+
+
+def _has_several(lo: Statements, at: ast.expr) -> bool:
+    """Whether an expression has several types: it is lowered, and what that emits is left out."""
+    start, env = len(lo.b.block), dict(lo.env or {})
+    lo.probing = True
+    try:
+        values.value(lo, at)
+    except calls.Several:
+        return True
+    except (Refused, Dead):
+        return False
+    finally:
+        lo.probing = False
+        del lo.b.block[start:]
+        lo.b.kept, lo.b.steadily, lo.env = {}, {}, env
+    return False
+
+
+def _name_of(lo: Statements, at: ast.expr) -> ast.Name:
+    """A name for an expression of any types, which is evaluated now."""
+    name = f"{PART}{at.lineno}.{at.col_offset}.{at.end_lineno}.{at.end_col_offset}"
+    lo.scope.locals = lo.scope.locals | {name}
+    lo.statement(ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), at)], at), at))
+    if lo.env is None:
+        raise Dead
+    return ast.copy_location(ast.Name(name, ast.Load()), at)
+
+
+def forget(lo: Statements, apart: list[Any]) -> None:
+    """The parts that statements read which are over: containers among them may be made again."""
+    for node in (n for s in apart for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+        if node.id.startswith(PART) and lo.env is not None:
+            lo.env.pop(lo.scope.prefix + node.id, None)
+
+
+def choices(lo: Statements, node: ast.Return) -> Tuple | None:
+    """A tuple of names of which each is of one of several types, all of them numbers; None: it is no such tuple.
+
+    Few ways are returned one by one, which callers take apart sooner.
+    """
+    if lo.scope.returns is not None or lo.inner or not isinstance(node.value, ast.Tuple):
+        return None
+    found: list[Value] = []
+    ways = 1
+    for e in node.value.elts:
+        full = lo.torn(e)
+        if full is None:
+            if _computed(e):
+                return None
+            found.append(values.value(lo, e))
+            continue
+        assert lo.env is not None
+        alts = lo.env[full]
+        if _computed(e) or not all(map(_of_numbers, alts)):
+            return None
+        ways *= len(alts)
+        tag, which = Var(lo.b.tag_name(full), INT), cast(Expr, ZERO)
+        for k, t in enumerate(alts[1:], 1):
+            which = pick(compare("equal", tag, lo.b.tag(full, t)), Const(INT, k), which)
+        kept = lo.b.keep(which)
+        assert isinstance(kept, Var)
+        found.append(Choice(tuple(lo.fetch(full, t) for t in alts), kept.name))
+    return Tuple(tuple(found)) if ways > MOST_ALTERNATIVES else None
+
+
+def _of_numbers(t: Type) -> bool:
+    return isinstance(t, Num) or (isinstance(t, Tup) and all(map(_of_numbers, t.items)))
 
 
 def call_before(lo: Statements, node: Any, error: calls.Several, done: list[Stmt]) -> Any:

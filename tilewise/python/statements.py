@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from tilewise.kernel.program.ir import (
     BOOL,
+    INT,
     Const,
     Expr,
     If,
@@ -48,6 +49,10 @@ class Statements(Names):
                 del self.b.block[at:]
                 self.env = env
                 return self.condition(splitting.call_before(self, node, error, done))
+        if (apart := splitting.named_first(self, node)) is not None:
+            found = self.condition(apart[0])
+            splitting.forget(self, apart)
+            return found
         slot = self.b.fresh("c")
         self.b.names[slot] = BOOL
         self.each_type(torn, node.lineno, lambda: self.b.emit(Set(slot, self.condition(node))))
@@ -89,7 +94,13 @@ class Statements(Names):
             what_it_is, cure = _CONSTRUCTS.get(type(node), (type(node).__name__.lower(), ""))
             raise Refused(what_it_is, node.lineno, cure)
         if type(node) in _SIMPLE and (torn := self.torn(node)) is not None:
-            self.each_type(torn, node.lineno, lambda: self.statement(node))
+            if (apart := splitting.named_first(self, node)) is not None:
+                self.block(apart)
+                splitting.forget(self, apart)
+            elif isinstance(node, ast.Return) and (every := splitting.choices(self, node)) is not None:
+                self.return_value(every, node.lineno)
+            else:
+                self.each_type(torn, node.lineno, lambda: self.statement(node))
             return
         if isinstance(node, ast.If | ast.For | ast.While):
             how(self, node)
@@ -284,6 +295,9 @@ class Statements(Names):
             return ("array", value.t.kind, value.t.dtype, value.t.rank)
         if isinstance(value, Tuple) and not value.listed:
             return ("tuple", *(self._structure(v, leaves, line) for v in value.items))
+        if isinstance(value, Choice):
+            leaves.append(Var(value.which, INT))
+            return ("choice", *(self._structure(v, leaves, line) for v in value.items))
         if isinstance(value, Tuple) and value.listed:
             value = lists.made(self, value.items, "", line)
         if isinstance(value, List):

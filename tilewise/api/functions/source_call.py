@@ -407,6 +407,12 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
             one, at = _part(s, at)
             parts.append(one)
         return (lambda values, leaves: tuple([p(values, leaves) for p in parts])), at
+    if kind == "choice":
+        which, at, ways = at, at + 1, []
+        for s in structure[1:]:
+            one, at = _part(s, at)
+            ways.append(one)
+        return (lambda values, leaves: ways[values[which]](values, leaves)), at
     if kind == "list":
         items, end = _column(structure[1], at)
         return (lambda values, leaves: items(values)), end

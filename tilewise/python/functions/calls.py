@@ -242,6 +242,11 @@ def of_list(lo: Statements, found: List, node: ast.Call, func: ast.Attribute) ->
         return lists.sort(lo, found, options.get("reverse"), node.lineno)
     if options:
         raise Refused(f"the method {func.attr} of a list with options", node.lineno)
+    if func.attr == "extend" and len(args) == 1 and isinstance(args[0], Tuple):
+        for v in args[0].items:
+            found = lists.now(lo, found)
+            lists.method(lo, found, "append", [v], node.lineno)
+        return Static(None)
     if func.attr in written_lists.METHODS and args:
         return of_written(lo, written_lists.METHODS[func.attr], [found, *args], options, node)
     if func.attr == "reverse" and not args:
