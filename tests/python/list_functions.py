@@ -106,6 +106,14 @@ def beside_each_other(n):
     return len(now)
 
 
+def sorted_rows(n):
+    rows = []
+    for i in range(n):
+        rows.append([n - i])
+    rows.sort()
+    return rows
+
+
 def mixed(n):
     x = [1]
     for _ in range(n):

@@ -25,6 +25,7 @@ ROWS: list[tuple[Any, ...]] = [
     (f.pops_too_much, V),
     (f.filled_by_another, 30),
     (f.made_again, 20),
+    (f.beside_each_other, 4),
     (f.mixed, 3),
     (f.from_others, V, 7),
     (f.from_others, np.arange(2), 0),
@@ -37,7 +38,7 @@ def test_lists_do_what_pythons_do(agree, row):
 
 
 def test_what_lists_cannot_be_is_said():
-    with pytest.raises(tw.TilewiseError, match="lists of one place"):
-        tw.jit(f.beside_each_other, strict=True)(4)
-    with pytest.warns(tw.PerformanceWarning, match="lists of one place"):
-        assert tw.jit(f.beside_each_other)(4) == f.beside_each_other(4)
+    with pytest.raises(tw.TilewiseError, match="sort of a list of lists"):
+        tw.jit(f.sorted_rows, strict=True)(4)
+    with pytest.warns(tw.PerformanceWarning, match="sort of a list of lists"):
+        assert tw.jit(f.sorted_rows)(4) == f.sorted_rows(4)

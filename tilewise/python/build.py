@@ -75,9 +75,10 @@ class Tuple:
 
 @dataclass(frozen=True)
 class List:
-    """A list that may grow (lists.py)."""
+    """A list that may grow (lists.py). `at`: its number, if it is one of a pool (pools.py)."""
 
     t: Lst
+    at: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -280,6 +281,8 @@ class Builder:
         full = f"{name}:{suffix(t)}"
         if isinstance(t, Num):
             self.names[full] = t.dtype
+        elif isinstance(t, Lst):
+            self.names[full] = INT
         else:
             assert isinstance(t, Arr)
             self.arrays[full] = (t.dtype, t.rank)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from tilewise.kernel.program.ir import Const, Expr, If, Set, Stmt, Var
@@ -16,7 +17,7 @@ from tilewise.python.types import PY_BOOL, Num, key, merge
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
-from tilewise.python.containers import dicts
+from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
 from tilewise.python.standard import kinds, written_lists
@@ -123,7 +124,22 @@ def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.
             test = values.truth_of(lo, inside, line)
             return Scalar(PY_BOOL, negate(test) if isinstance(op, ast.NotIn) else test), y
         return _contained(lo, x, y, isinstance(op, ast.NotIn), line), y
+    empty = isinstance(y, Tuple) and y.listed and not y.items
+    if isinstance(x, List) and (isinstance(y, List) or empty) and isinstance(op, ast.Eq | ast.NotEq):
+        if not isinstance(y, List):
+            full = values.truth_of(lo, x, line)
+            return Scalar(PY_BOOL, negate(full) if isinstance(op, ast.Eq) else full), y
+        return _same_items(lo, x, y, isinstance(op, ast.NotEq), right), y
     return values.binary(lo, values.OPERATORS[type(op)], x, y, line), y
+
+
+def _same_items(lo: Statements, x: List, y: List, differ: bool, at: ast.expr) -> Value:
+    """Whether two lists are equal, or are not."""
+    if not lists.compared_by_value(x, y):
+        raise Refused("== of lists of floats or of lists", at.lineno, "Compare their items")
+    place = SimpleNamespace(lineno=at.lineno, col_offset=-1 - at.col_offset)  # that of no other call
+    test = values.truth_of(lo, calls.of_written(lo, written_lists.equal, [x, y], {}, place), at.lineno)
+    return Scalar(PY_BOOL, negate(test) if differ else test)
 
 
 def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> Value:
@@ -175,8 +191,17 @@ def if_exp(lo: Statements, node: ast.IfExp) -> Value:
         condition = test(lo, node.test)
     if isinstance(condition, Const):
         return last(lo, node.body if condition.value else node.orelse, careless)
-    arms = (lambda: last(lo, node.body, careless)), (lambda: last(lo, node.orelse, careless))
-    return chosen(lo, condition, *arms, node.lineno, node)
+
+    def arm(part: ast.expr) -> Callable[[], Value]:
+        def act() -> Value:
+            try:
+                return last(lo, part, careless)
+            except calls.Several as error:  # as in bool_op
+                raise calls.Several(node, error.construct, error.line) from None
+
+        return act
+
+    return chosen(lo, condition, arm(node.body), arm(node.orelse), node.lineno, node)
 
 
 def last(lo: Statements, node: ast.expr, careless: bool) -> Value:
@@ -240,7 +265,7 @@ def _same_stored(lo: Statements, x: Scalar, y: Scalar) -> bool:
 
 
 def _no_number(v: Value | None) -> bool:
-    return isinstance(v, Tuple | Array | Lazy) or (isinstance(v, Static) and v.value is None)
+    return isinstance(v, Tuple | Array | Lazy | List | Dict) or (isinstance(v, Static) and v.value is None)
 
 
 def common(

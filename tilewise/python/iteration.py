@@ -38,7 +38,7 @@ def iterated(lo: Statements, found: Value, line: int) -> Any:
         return _iterated_sequence(lo, found, line)
     if isinstance(found, List):
         found = lists.now(lo, found)
-        count = Scalar(ints(0, LENGTH), lo.b.keep(lists.length(found).e))
+        count = Scalar(ints(0, LENGTH), lo.b.keep(lists.length(lo, found).e))
         shown = [cast(Array, lo.settled(a, line)).name for a in lists.shown_in(lo, found, line)]
         t = found.t.item or Num(False, "float64")
         zero, one = arithmetic.constant(0), arithmetic.constant(1)

@@ -19,18 +19,19 @@ from tilewise.kernel.program.ir import (
     Leave,
     Loop,
     Named,
+    Set,
     Stmt,
     Var,
 )
 from tilewise.python import iteration, refine, values
-from tilewise.python.build import Scalar, Tuple, compare, negate
+from tilewise.python.build import ONE, ZERO, List, Scalar, Tuple, add, compare, negate
 from tilewise.python.containers import lists, watched
 from tilewise.python.functions.nodes import names_in, walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.standard import nested_loops
 from tilewise.python.statements import Statements
-from tilewise.python.types import Env, Num, Type, ints, join, key, patient, widen
+from tilewise.python.types import LENGTH, Env, Num, Type, ints, join, key, patient, widen
 
 MOST_LOOKS = 40  # at a loop, before its types count as unstable
 
@@ -69,6 +70,11 @@ class Lower(Statements):
         found = values.value(self, node.iter)
         if lists.changes(self, found, node.body):
             raise Refused("a loop over a list that it changes", node.lineno, "Loop over a range")
+        if not lists.calm(self, found, node.body):
+            if not isinstance(found, List):
+                raise Refused("a loop over parts of lists that may change", node.lineno, "Loop over a range")
+            self.over_list(node, found)
+            return
         iterated = iteration.iterated(self, found, node.iter.lineno)
         if isinstance(iterated, Tuple):
             self.unrolled(node, iterated)
@@ -114,6 +120,32 @@ class Lower(Statements):
         checks = [c for w in seen for c in w.checks(self, node.iter.lineno)]
         loop = For(counter, start.e, stop.e, step.e, (*checks, *body), node.lineno, self.b.rare)
         self.finish(node, frame, [loop, *checks], back if runs and back is not None and not frame.breaks else ends)
+
+    def over_list(self, node: ast.For, found: List) -> None:
+        """A loop over a list of a pool that may change meanwhile: each iteration asks how long it is."""
+        name = f"{self.scope.prefix}over@{node.lineno}.{node.col_offset}"
+        self.bind(name, found, node.lineno, full=True)
+        counter = f"{name}#at"
+        self.b.names[counter] = INT
+        self.b.emit(Set(counter, ZERO))
+
+        def once() -> Env | None:
+            assert self.env is not None
+            out = dict(self.env)
+            here = self.fetch(name, self.env[name][0])
+            assert isinstance(here, List)
+            more = compare("less", Var(counter, INT), lists.length(self, here).e)
+            self.b.emit(If(negate(more), (Leave(frame.label + ".over"),)))
+            at = Scalar(ints(0, LENGTH), self.b.keep(Var(counter, INT)))
+            self.b.emit(Set(counter, add(at.e, ONE)))
+            if here.t.item is not None:
+                self.assign_to(node.target, lists.item(self, here, (at,), node.lineno), node.lineno)
+            self.block(node.body)
+            return out
+
+        frame = LoopFrame(self.b.fresh("w"))
+        body, _, ends = self.fixed_point(node, frame, once)
+        self.finish(node, frame, [Named(frame.label + ".over", (Loop(body, node.lineno),))], ends)
 
     def _calm(self, node: ast.For) -> ast.For:
         """The same loop over a range of names that have one type each."""

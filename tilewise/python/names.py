@@ -136,11 +136,16 @@ class Names:
             return value.t
         if isinstance(value, Tuple):
             if value.listed:
-                return lists.made(cast("Statements", self), value.items, name, line).t
+                return self.store_in(name, lists.made(cast("Statements", self), value.items, name, line), line)
             items = []
             for k, item in enumerate(value.items):
                 items.append(self.store_in(f"{name}.{k}", item, line))
             return Tup(tuple(items))
+        if isinstance(value, List) and value.at is not None:
+            slot = b.slot(name, value.t)
+            if not (isinstance(value.at, Var) and value.at.name == slot):
+                b.emit(Set(slot, value.at))
+            return value.t
         if isinstance(value, List | Dict):
             return value.t
         if isinstance(value, Static):
@@ -156,7 +161,7 @@ class Names:
         if isinstance(t, Tup):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
         if isinstance(t, Lst):
-            return List(t)
+            return List(t, Var(self.b.slot(name, t), INT) if t.pooled else None)
         if isinstance(t, Dct):
             return Dict(t)
         assert isinstance(t, Obj)

@@ -13,6 +13,14 @@ class Mixes(Exception):
         self.place, self.types = place, types
 
 
+class Pools(Exception):
+    """Lists of some places are used beside each other, or are of items of these types: the same."""
+
+    def __init__(self, places: tuple[str, ...], items: tuple[Any, ...] = ()) -> None:
+        super().__init__()
+        self.places, self.items = places, items
+
+
 class Refused(Exception):
     """A construct of a function that has no native form; `line` is a line of its file."""
 

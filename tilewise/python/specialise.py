@@ -15,14 +15,14 @@ import numpy as np
 from tilewise.kernel.program import ir
 from tilewise.python import values
 from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
-from tilewise.python.containers import columns
+from tilewise.python.containers import columns, pools
 from tilewise.python.finish import finished, with_functions
 from tilewise.python.functions import calls, recursion
 from tilewise.python.functions.recursion import Functions, Recursive
 from tilewise.python.functions.signatures import locals_of, matched
 from tilewise.python.functions.source import tree_of
 from tilewise.python.lower import Lower
-from tilewise.python.refuse import Mixes, Refused
+from tilewise.python.refuse import Mixes, Pools, Refused
 from tilewise.python.scalars import arithmetic
 from tilewise.python.scope import Dead, Scope
 from tilewise.python.types import PY_FLOAT, SMALL, Arr, Mixed, Num, ints
@@ -165,13 +165,20 @@ def specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards
     """args: ArraySpec, specs of numbers, tuples of these, or Static objects. Raises Refused."""
     recursive: set[Any] = set()
     mixed: dict[str, Mixed] = {}
+    shared = pools.Shared()
     try:
         while True:
             try:
-                return _specialise(f, args, options, guards, apart, Functions(set(recursive), mixed=mixed))
+                functions = Functions(set(recursive), mixed=mixed, pools=shared)
+                return _specialise(f, args, options, guards, apart, functions)
             except Recursive as found:
                 recursive.add(found.tree)
+            except Pools as found:
+                shared.learn(found)
             except Mixes as found:
+                if (places := pools.first_apart(found.types)) is not None:
+                    shared.learn(Pools(places))
+                    continue
                 mixed[found.place] = columns.mixed(found.types, mixed.get(found.place))
     except Refused as error:
         error.file = error.file or f.__code__.co_filename

@@ -20,7 +20,7 @@ from tilewise.kernel.program.ir import (
 from tilewise.python import conditions, iteration, raising, refine, splitting, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Choice, Dict, Lazy, List, Scalar, Static, Tuple, Value
-from tilewise.python.containers import columns, dicts, lists
+from tilewise.python.containers import columns, dicts, lists, pools
 from tilewise.python.functions import calls
 from tilewise.python.names import Names, what
 from tilewise.python.refuse import Refused
@@ -127,7 +127,7 @@ class Statements(Names):
         careless = all(isinstance(t, ast.Subscript) and self._of_array(t) for t in node.targets)
         self.stored_as = self._element_of(node.targets[0]) if careless and len(node.targets) == 1 else ""
         target = node.targets[0]
-        if len(node.targets) == 1 and isinstance(target, ast.Name) and _makes_dict(node.value):
+        if len(node.targets) == 1 and isinstance(target, ast.Name) and _makes_container(node.value):
             self.assigned = self.scope.prefix + target.id
         try:
             found = conditions.last(self, node.value, careless)
@@ -135,6 +135,8 @@ class Statements(Names):
             self.assigned = ""
         if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
             found = self.settled(found, node.lineno)
+        if len(node.targets) > 1 and isinstance(found, Tuple) and found.listed:
+            found = lists.made(self, found.items, f"{self.scope.prefix}list", node.lineno)
         for target in node.targets:
             self.assign_to(target, found, node.lineno)
 
@@ -164,7 +166,10 @@ class Statements(Names):
     def settled(self, value: Value, line: int) -> Value:
         """A value that later assignments cannot change."""
         if isinstance(value, Tuple):
-            return Tuple(tuple(self.settled(v, line) for v in value.items), value.listed)
+            each = {id(v): self.settled(v, line) for v in value.items}  # what is there twice stays one
+            return Tuple(tuple(each[id(v)] for v in value.items), value.listed)
+        if isinstance(value, List) and value.at is not None:
+            return List(value.t, self.b.keep(value.at))
         if isinstance(value, Scalar):
             return Scalar(value.t, self.b.keep(value.e))
         if isinstance(value, Lazy):
@@ -304,7 +309,11 @@ class Statements(Names):
             value = lists.now(self, value)
             if self.scope.returns is None and self.inner:
                 raise Refused("a list from a function that calls itself", line, "Return an array")
-            leaves += [shown.name for shown in lists.shown_in(self, value, line)]
+            if value.at is not None:
+                leaves += [self.b.keep(value.at), *pools.of_pool(self, value.t)]
+                return ("one", columns.structure(value.t))
+            shown = iter([shown.name for shown in lists.shown_in(self, value, line)])
+            leaves += pools.leaves(self, value.t.item or PY_FLOAT, shown)
             return ("list", columns.structure(value.t.item or PY_FLOAT))
         if isinstance(value, Dict):
             return self._dict_structure(value, leaves, line)
@@ -322,7 +331,9 @@ class Statements(Names):
         if t.key is None:
             return ("made", kind)
         for part in ("k", "v"):
-            leaves += [a.name for a in dicts.shown_in(self, value, part, line)]
+            if (item := t.key if part == "k" else t.value) is not None:
+                shown = iter([a.name for a in dicts.shown_in(self, value, part, line)])
+                leaves += pools.leaves(self, item, shown)
         return (kind, *(columns.structure(i) for i in (t.key, t.value) if i is not None))
 
     def delete(self, node: ast.Delete) -> None:
@@ -360,8 +371,10 @@ class Statements(Names):
         self.bind(node.name, values.closure(self, node, node.name), node.lineno)
 
 
-def _makes_dict(node: ast.expr) -> bool:
-    """Whether an expression is nothing but a new dict or set."""
+def _makes_container(node: ast.expr) -> bool:
+    """Whether an expression is nothing but a new dict or set, or a list of one item, repeated."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return isinstance(node.left, ast.List)
     empty = isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Name)
     return isinstance(node, ast.Dict | ast.Set) or (empty and node.func.id in ("dict", "set"))  # type: ignore[attr-defined]
 

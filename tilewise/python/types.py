@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewise.python.refuse import Mixes, Refused
+from tilewise.python.refuse import Mixes, Pools, Refused
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 SMALL = 1 << 31  # arguments below are known to be so
@@ -70,10 +70,14 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Lst:
-    """A list of numbers or tuples (None: it is empty), by the place where it is made."""
+    """A list of numbers, tuples or lists (None: it is empty), by the place where it is made.
 
-    item: Num | Tup | Mixed | None
+    `pooled`: there may be many of this place, which is that of their pool (containers/pools.py).
+    """
+
+    item: Num | Tup | Lst | Mixed | None
     place: str
+    pooled: bool = False
 
     def __str__(self) -> str:
         return "an empty list" if self.item is None else f"list of {self.item}"
@@ -83,8 +87,8 @@ class Lst:
 class Dct:
     """A dict of numbers or tuples (key None: it is empty), or a set (`members`), by the place where it is made."""
 
-    key: Num | Tup | None
-    value: Num | Tup | Mixed | None
+    key: Num | Tup | Lst | None
+    value: Num | Tup | Lst | Mixed | None
     place: str
     members: bool
 
@@ -142,7 +146,7 @@ def key(t: Type) -> Any:
     if isinstance(t, Tup):
         return ("tuple", *map(key, t.items))
     if isinstance(t, Lst):
-        return ("list", t.place)  # an empty one may become any
+        return ("list", t.place, t.pooled)  # an empty one may become any
     if isinstance(t, Dct):
         return ("dict", t.place)
     return t
@@ -152,6 +156,8 @@ def suffix(t: Type) -> str:
     """The part of a variable's name that tells its types apart."""
     if isinstance(t, Num):
         return ("" if t.py else "np.") + t.dtype
+    if isinstance(t, Lst):
+        return f"list@{t.place}"
     assert isinstance(t, Arr)
     return f"{t.kind[0]}{t.dtype}x{t.rank}"
 
@@ -191,6 +197,9 @@ def join_alts(a: Alts, b: Alts) -> Alts:
     for t in b:
         k = key(t)
         found[k] = merge(found[k], t) if k in found else t
+    lists = [t for t in found.values() if isinstance(t, Lst)]
+    if len(lists) > 1 and any(t.pooled for t in lists):
+        raise Pools(tuple(t.place for t in lists))
     return tuple(found.values())
 
 

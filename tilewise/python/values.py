@@ -99,7 +99,7 @@ def truth_of(lo: Statements, found: Value, line: int) -> Expr:
     if isinstance(found, Static) and found.value is None:
         return FALSE
     if isinstance(found, List):
-        return arithmetic.truth(lists.length(found))
+        return arithmetic.truth(lists.length(lo, found))
     if isinstance(found, Dict):
         return arithmetic.truth(dicts.length(found))
     if isinstance(found, Tuple):
@@ -144,7 +144,11 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int, line: int)
 
 def all_spilled(lo: Statements, first: Sequence[Value], block: list[Stmt], at: int, line: int) -> list[Value]:
     """Values that were computed at some place of a block, one after the other."""
-    return [spilled(lo, v, block, at, line) for v in reversed(first)][::-1]  # each is inserted before those after it
+    found: dict[int, Value] = {}  # what is there twice stays one
+    for v in reversed(first):  # each is inserted before those after it
+        if id(v) not in found:
+            found[id(v)] = spilled(lo, v, block, at, line)
+    return [found[id(v)] for v in first]
 
 
 def in_order(lo: Statements, nodes: Sequence[ast.expr], line: int) -> list[Value]:
@@ -163,7 +167,8 @@ def binary(lo: Statements, op: str, x: Value, y: Value, line: int, node: ast.AST
     numbers = isinstance(x, Scalar) and isinstance(y, Scalar)
     if op == "/" and node is not None and numbers and arithmetic.inexact(x, y):  # type: ignore[arg-type]
         return calls.of_written(lo, written.quotient, [x, y], {}, node)
-    return lo.native_or(lambda: _binary(lo, op, x, y, line), lambda: host_library.operation(lo, op, x, y, line))
+    column = getattr(node, "col_offset", 0)
+    return lo.native_or(lambda: _binary(lo, op, x, y, line, column), lambda: host_library.operation(lo, op, x, y, line))
 
 
 def zero_dimensional(lo: Statements, operands: Sequence[Value], line: int) -> list[Value]:
@@ -173,7 +178,7 @@ def zero_dimensional(lo: Statements, operands: Sequence[Value], line: int) -> li
     return [scalar(lo, v, line) if isinstance(v, Array | Lazy) else v for v in operands]
 
 
-def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
+def _binary(lo: Statements, op: str, x: Value, y: Value, line: int, column: int) -> Value:
     x, y = zero_dimensional(lo, (x, y), line)
     if isinstance(x, Scalar) and isinstance(y, Scalar):
         return arithmetic.binary(lo.b, op, x, y, line)
@@ -190,7 +195,7 @@ def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
     if isinstance(x, Tuple) and isinstance(y, Scalar) and op == "*" and isinstance(y.e, Const) and y.t.whole:
         return Tuple(lo.settled(x, line).items * int(y.e.value), x.listed)  # type: ignore[union-attr]
     if isinstance(x, Tuple) and x.listed and isinstance(y, Scalar) and op == "*":
-        return lists.repeated(lo, x, y, line)
+        return lists.repeated(lo, x, y, line, column)
     if op in ("==", "!=") and isinstance(x, Static) and isinstance(y, Static):
         same = kinds.equal(x, y, line)
         return same if op == "==" else Scalar(same.t, negate(same.e))

@@ -90,6 +90,44 @@ class Containers(Slices):
         self.scope.numbers[out] = "f"
         return [*lines, f"{out} = {which} if len({name}) > {abs(n)} else 0.5"]
 
+    def lists_of_lists(self) -> list[str]:
+        """Rows that are read, written, lengthened, shared and swapped, and lists that take the place of others."""
+        r = self.rng
+        name, row, out, at = self.fresh("l"), self.fresh("l"), self.fresh("x"), self.fresh("k")
+        kind = r.choice("iif")
+        n, m = r.randint(1, 4), r.randint(0, 3)
+        zero = {"i": "0", "f": "0.5"}[kind]
+        self.scope.counters[at] = (0, 7)
+        a, b = self.number(kind, 1), self.number(kind, 1)
+        del self.scope.counters[at]
+        i, j = f"{at} % {n}", r.choice((f"{at} % {m + 1}", "-1", "0", str(m)))
+        some = f"{name}[{i}]"
+        start = r.choice((
+            f"[[{zero}] * {m} for _{at} in range({n})]", f"[[{zero}] * {m}] * {n}", f"[[] for _{at} in range({n})]",
+            f"[[{zero}, {zero}] for _{at} in range({n})]", f"[[{zero}], [{zero}] * {m}] * {n}",
+        ))  # fmt: skip
+        ways: list[list[str]] = [
+            [f"{some}.append({a})"],
+            [f"if len({some}) > {m}:", f"    {some}[{j}] {r.choice(('=', '+=', '-=', '*='))} {b}"],
+            [f"{row} = {some}", f"{row}.append({b})"],
+            [f"{row} = [{a}] * {m}", f"{some} = {row}"],
+            [f"{name}[0], {some} = {some}, {name}[0]"],
+            [f"{row}, {some} = {some}, {row}"],
+            [f"{name}.append({r.choice((row, some, f'{row}[:]', f'list({some})', f'[{a}]'))})"],
+            [f"if len({name}) > 1:", f"    {row} = {name}.pop()"],
+            [f"for v{at} in {some}:", f"    if len({row}) < 9:", f"        {row}.append(v{at})"],
+            [f"{row} = [v{at} for v{at} in {some} if v{at} > {zero}]"],
+            [f"if {row}:", f"    {row}.pop()"],
+            [f"if {row}:", f"    {some}.extend({row}[:2])"],
+        ]  # fmt: skip
+        lines = [f"{row} = [{zero}]", f"{name} = {start}", f"for {at} in range({r.randint(0, 7)}):"]
+        lines += [f"    {line}" for way in r.sample(ways, r.randint(1, 4)) for line in way]
+        lines += [f"{out} = 0.0", f"for r{at} in {name}:", f"    for v{at} in r{at}:"]
+        lines += [f"        {out} = {out} * 0.5 + v{at}"]
+        which = r.choice((f"len({row})", f"len({name})", f"sum({row})", f"len({name}[{r.randint(-3, 3)}])"))
+        self.scope.numbers[out] = "f"
+        return [*lines, f"{out} = {out} + {which}"]
+
     def dict_statement(self) -> list[str]:
         """A dict or a set that is filled, asked and emptied in a loop."""
         r = self.rng

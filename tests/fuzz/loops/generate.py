@@ -159,6 +159,7 @@ class Generator(Containers, Steps):
             (0.35 if arrays else 0, self.mask_statement),
             (0.3, self.list_statement),
             (0.3, self.several_types),
+            (0.3, self.lists_of_lists),
             (0.2, self.dict_statement),
             (0.15, self.tuples_statement),
             (0.15, self.zero_dimensional),

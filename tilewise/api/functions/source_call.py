@@ -32,6 +32,7 @@ from tilewise.kernel.program.ir import HOST, HostCall, Program, Return, View
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.kernel.program.walk import statements
 from tilewise.python.build import Static
+from tilewise.python.containers import pools
 from tilewise.python.host import state
 from tilewise.python.refuse import Refused
 from tilewise.python.scalars.arithmetic import NATIVE_DTYPES
@@ -389,6 +390,8 @@ def _flatten(args: Sequence[Any], leaves: list[Any]) -> None:
 
 # -- results ---------------------------------------------------------------------------------------------------------
 
+ALL = slice(None)
+Column = Callable[..., list[Any]]
 Builder = Callable[[Sequence[Any], list[Any]], Any]
 
 
@@ -396,7 +399,22 @@ def builder(structure: Any) -> Builder:
     """What makes a result of a program's values."""
     make, used = _part(structure, 0)
     assert used >= 0
+    if _pooled(structure):
+        return lambda values, leaves: make(_Values(values), leaves)
     return make
+
+
+def _pooled(structure: Any) -> bool:
+    """Whether there are lists of pools in a result."""
+    return isinstance(structure, tuple) and (structure[:1] in (("one",), ("lists",)) or any(map(_pooled, structure)))
+
+
+class _Values(list[Any]):
+    """The values of a result with lists in pools: those that were made of them, by their numbers."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        super().__init__(values)
+        self.made: dict[str, dict[int, list[Any]]] = {}
 
 
 def _part(structure: Any, at: int) -> tuple[Builder, int]:
@@ -413,6 +431,9 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
             one, at = _part(s, at)
             ways.append(one)
         return (lambda values, leaves: ways[values[which]](values, leaves)), at
+    if kind == "one":
+        lists, end = _lists(structure[1], at)
+        return (lambda values, leaves: lists(values, values[at])), end
     if kind == "list":
         items, end = _column(structure[1], at)
         return (lambda values, leaves: items(values)), end
@@ -447,8 +468,8 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
     return array, at + 1
 
 
-def _column(structure: Any, at: int) -> tuple[Callable[[Sequence[Any]], list[Any]], int]:
-    """What makes the items of a container of its columns."""
+def _column(structure: Any, at: int) -> tuple[Column, int]:
+    """What makes the items of a part of a container of its columns."""
     if structure[0] == "mixed":
         tags, at = at, at + 1
         several = []
@@ -456,9 +477,9 @@ def _column(structure: Any, at: int) -> tuple[Callable[[Sequence[Any]], list[Any
             one, at = _column(s, at)
             several.append(one)
 
-        def mixed(values: Sequence[Any]) -> list[Any]:
-            each = [p(values) for p in several]
-            return [each[which][k] for k, which in enumerate(values[tags].tolist())]
+        def mixed(values: Any, part: slice = ALL) -> list[Any]:
+            each = [p(values, part) for p in several]
+            return [each[which][k] for k, which in enumerate(values[tags][part].tolist())]
 
         return mixed, at
     if structure[0] == "tuple":
@@ -466,10 +487,30 @@ def _column(structure: Any, at: int) -> tuple[Callable[[Sequence[Any]], list[Any
         for s in structure[1:]:
             one, at = _column(s, at)
             parts.append(one)
-        return (lambda values: list(zip(*[p(values) for p in parts], strict=True))), at
+        return (lambda values, part=ALL: list(zip(*[p(values, part) for p in parts], strict=True))), at
+    if structure[0] == "lists":
+        lists, end = _lists(structure, at)
+        return (lambda values, part=ALL: [lists(values, n) for n in values[at][part].tolist()]), end
     if structure[0] == "py":
-        return (lambda values: values[at].tolist()), at + 1
-    return (lambda values: list(values[at])), at + 1
+        return (lambda values, part=ALL: values[at][part].tolist()), at + 1
+    return (lambda values, part=ALL: list(values[at][part])), at + 1
+
+
+def _lists(structure: Any, at: int) -> tuple[Callable[[Any, int], list[Any]], int]:
+    """What makes a list of a pool, by its number: once."""
+    pool, heads, end = structure[1], at + 1, at + 2
+    items: Column | None = None
+    if len(structure) > 2:
+        items, end = _column(structure[2], end)
+
+    def one(values: Any, number: int) -> list[Any]:
+        known = values.made.setdefault(pool, {})
+        if number not in known:
+            start, count = values[heads][pools.WORDS * number : pools.WORDS * number + 2].tolist()
+            known[number] = [] if items is None else items(values, slice(start, start + count))
+        return known[number]  # type: ignore[no-any-return]
+
+    return one, end
 
 
 def _shown(found: Any) -> bool:

@@ -60,6 +60,8 @@ def get_item(lo: Statements, base: Value, index: tuple[Value, ...], line: int) -
     if isinstance(base, Scalar) and not base.t.py and (not index or index == (Static(...),)):
         return base
     if not isinstance(base, Array | Lazy):
+        if isinstance(base, Static) and base.value is None:
+            lo.fail("TypeError", "'NoneType' object is not subscriptable", line)
         raise Refused("a subscript of something that is no array", line)
     if any(isinstance(i, Array | Lazy) for i in index):
         held = elementwise.materialised(lo, base, line)

@@ -1,40 +1,53 @@
 """Items of containers as numbers in arrays beside each other. In: numbers, tuples of them. Out: columns, values again.
 
-A list of (int, float) has two arrays, one of the integers and one of the floats.
+A list of (int, float) has two arrays, one of the integers and one of the floats. A list among items is its number in
+its pool (pools.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Store, Var
-from tilewise.python.build import ONE, Array, Choice, Scalar, Static, Tuple, Value, add, element, mul
-from tilewise.python.refuse import Refused
-from tilewise.python.types import PY_BOOL, PY_INT, Arr, Mixed, Num, Tup, Type, key, suffix
+from tilewise.python.build import ONE, Array, Choice, List, Scalar, Static, Tuple, Value, add, element, mul
+from tilewise.python.refuse import Pools, Refused
+from tilewise.python.types import PY_BOOL, PY_INT, Arr, Lst, Mixed, Num, Tup, Type, key, suffix
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import values
 from tilewise.python.arrays import elementwise
+from tilewise.python.containers import pools
 from tilewise.python.scalars import arithmetic
 
-Item = Num | Tup | Mixed
+Item = Num | Tup | Lst | Mixed
 TAG = Num(False, "uint8")  # which of several types an item has
 MOST_TYPES = 4
 
 
-def full(t: Type) -> Num | Tup:
+def full(t: Type) -> Num | Tup | Lst:
     """The type of items: nothing is known of their values."""
+    if isinstance(t, Lst):
+        return t
     if isinstance(t, Tup):
         return Tup(tuple(full(i) for i in t.items))
     assert isinstance(t, Num)
     return PY_INT if t.py and t.dtype == INT else PY_BOOL if t.py and t.dtype == "bool" else Num(t.py, t.dtype)
 
 
-def item_of(lo: Statements, found: Value, line: int) -> Scalar | Tuple:
-    """A value that can be an item: a number, or a tuple of such; it is computed now."""
-    if isinstance(found, Tuple) and not found.listed:
+def item_of(lo: Statements, found: Value, line: int) -> Scalar | Tuple | List:
+    """A value that can be an item: a number, a list, or a tuple of such; it is computed now."""
+    if isinstance(found, Tuple) and found.listed:
+        place = f"{lo.scope.prefix}item@{line}"
+        if place not in lo.functions.pools.pool:
+            raise Pools((place,))
+        return pools.made(lo, place, [item_of(lo, v, line) for v in found.items], line)
+    if isinstance(found, List):
+        if found.at is None:
+            raise Pools((found.t.place,))
+        return List(found.t, lo.b.keep(found.at))
+    if isinstance(found, Tuple):
         return Tuple(tuple(item_of(lo, v, line) for v in found.items))
     if isinstance(found, Static):
         cure = "Use numbers or tuples of them"
@@ -49,13 +62,21 @@ def mixed(types: tuple[Item, ...], known: Mixed | None) -> Mixed:
     for t in (*(known.alternatives if known else ()), *types):
         for one in t.alternatives if isinstance(t, Mixed) else (t,):
             found[key(one)] = one
+    if any(map(of_lists, found.values())):
+        raise Refused(f"a list of {' or '.join(map(str, found.values()))}", 0, "Give all items one type")
     if len(found) > MOST_TYPES:
         raise Refused(f"a list of {' or '.join(map(str, found.values()))}", 0, "Give all items one type")
     return Mixed(tuple(found.values()))
 
 
-def type_of(item: Value) -> Num | Tup:
+def of_lists(t: Type) -> bool:
+    return isinstance(t, Lst) or (isinstance(t, Tup) and any(map(of_lists, t.items)))
+
+
+def type_of(item: Value) -> Num | Tup | Lst:
     """What a container of such items is of."""
+    if isinstance(item, List):
+        return item.t
     if isinstance(item, Tuple):
         return Tup(tuple(map(type_of, item.items)))
     assert isinstance(item, Scalar)
@@ -66,6 +87,9 @@ def numbers(item: Value) -> list[Scalar]:
     """The numbers of an item, from the first to the last."""
     if isinstance(item, Tuple):
         return [s for v in item.items for s in numbers(v)]
+    if isinstance(item, List):
+        assert item.at is not None
+        return [Scalar(PY_INT, item.at)]
     assert isinstance(item, Scalar)
     return [item]
 
@@ -74,6 +98,8 @@ def kinds(t: Item) -> list[Num]:
     """The types of these numbers."""
     if isinstance(t, Tup):
         return [n for i in t.items for n in kinds(i)]  # type: ignore[arg-type]
+    if isinstance(t, Lst):
+        return [PY_INT]
     return [TAG, *(n for i in t.alternatives for n in kinds(i))] if isinstance(t, Mixed) else [t]
 
 
@@ -131,8 +157,9 @@ def write(lo: Statements, place: str, t: Item, at: Expr, item: Value) -> None:
         lo.b.emit(Store(name, (at,), s.e, (-1,)))
 
 
-def read(lo: Statements, arrays: list[str], t: Item, at: Expr, *, keep: bool = False) -> Scalar | Tuple | Choice:
+def read(lo: Statements, arrays: list[str], t: Item, at: Expr, *, keep: bool = False) -> Scalar | Tuple | List | Choice:
     """The item of a place. `keep`: as it is now, whatever happens to the container."""
+    keep = keep or of_lists(cast(Any, t))
     if isinstance(t, Mixed):
         at = lo.b.held(at)
         which = lo.b.keep(arithmetic.cast(element(arrays[0], TAG.dtype, [at]), INT))
@@ -147,11 +174,11 @@ def read(lo: Statements, arrays: list[str], t: Item, at: Expr, *, keep: bool = F
     return built(t, iter([one(n, a) for n, a in zip(kinds(t), arrays, strict=True)]))
 
 
-def built(t: Item, parts: Iterator[Scalar]) -> Scalar | Tuple:
+def built(t: Item, parts: Iterator[Scalar]) -> Scalar | Tuple | List:
     """A number, or a tuple of them, of its parts."""
     if isinstance(t, Tup):
         return Tuple(tuple(built(i, parts) for i in t.items))  # type: ignore[arg-type]
-    return next(parts)
+    return List(t, next(parts).e) if isinstance(t, Lst) else next(parts)
 
 
 def grow(lo: Statements, place: str, t: Item, used: Expr, line: int) -> None:
@@ -177,6 +204,8 @@ def structure(t: Item) -> Any:
     """How an item is made of elements of its columns, for those who make results of them."""
     if isinstance(t, Mixed):
         return ("mixed", *map(structure, t.alternatives))
+    if isinstance(t, Lst):
+        return ("lists", t.place, *([structure(t.item)] if t.item is not None else []))
     return ("tuple", *map(structure, t.items)) if isinstance(t, Tup) else ("py" if t.py else "np", t.dtype)  # type: ignore[arg-type]
 
 

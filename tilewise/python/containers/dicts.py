@@ -34,6 +34,7 @@ from tilewise.python.build import (
     ZERO,
     Array,
     Dict,
+    List,
     Scalar,
     Static,
     Tuple,
@@ -65,7 +66,7 @@ MIXING = 0x9E3779B97F4A7C15  # an odd number without a pattern (2**64 over the g
 def made(lo: Statements, items: list[tuple[Value, Value | None]], name: str, line: int, *, members: bool) -> Dict:
     """A dict, or a set (`members`), known by a name for its place."""
     place = f"{name}@{line}"
-    lists.alone(lo, place, lo.assigned, line)
+    lists.alone(lo, place, lo.assigned, line, pooled=False)
     for part in ("n", "live"):
         lo.b.names[f"{place}#{part}"] = INT
         lo.b.emit(Set(f"{place}#{part}", ZERO))
@@ -105,7 +106,7 @@ def contains(lo: Statements, found: Dict, wanted: Value, line: int) -> Scalar:
     """wanted in found"""
     found = now(lo, found)
     if found.t.key is None:
-        columns.item_of(lo, wanted, line)
+        _key(lo, wanted, line)
         return arithmetic.constant(False)
     at, _, _ = _find(lo, found, wanted, line)
     return Scalar(PY_BOOL, compare("greater_equal", at, ZERO))
@@ -126,7 +127,7 @@ def put(lo: Statements, found: Dict, wanted: Value, value: Value | None, line: i
     place = found.t.place
     held = None if value is None else columns.item_of(lo, value, line)
     if found.t.key is None:  # the first one says what the dict is of
-        wanted = columns.item_of(lo, wanted, line)
+        wanted = _key(lo, wanted, line)
         value_type = None if held is None else lo.functions.mixed.get(place) or columns.type_of(held)
         t = Dct(columns.type_of(wanted), value_type, place, found.t.members)
         lo.set_items(found.t, t)
@@ -235,12 +236,19 @@ def _hash(lo: Statements, part: Scalar, line: int) -> Expr:
     return arithmetic.cast(arithmetic.cast(e, INT), "uint64")
 
 
+def _key(lo: Statements, wanted: Value, line: int) -> Scalar | Tuple:
+    """A key, as it is now."""
+    if columns.of_lists(columns.type_of(found := columns.item_of(lo, wanted, line))) or isinstance(found, List):
+        raise Refused("a list as a key", line, "Use a tuple")
+    return found
+
+
 def _find(lo: Statements, found: Dict, wanted: Value, line: int) -> tuple[Expr, Scalar | Tuple, Expr]:
     """The entry of a key or -1, the key as it is now, its hash."""
     _declared(lo, found)
     t, place = found.t, found.t.place
     assert t.key is not None
-    parts = columns.item_of(lo, wanted, line)
+    parts = _key(lo, wanted, line)
     numbers, kinds = columns.numbers(parts), columns.kinds(t.key)
     alike = _shape(columns.type_of(parts)) == _shape(t.key)
     if not alike or not all(map(_comparable, numbers, kinds)):
@@ -283,7 +291,7 @@ def _present(lo: Statements, found: Dict, wanted: Value, line: int) -> Expr:
     """The entry of a key that must be there."""
     parts: Value
     if found.t.key is None:
-        at, parts = Const(INT, -1), columns.item_of(lo, wanted, line)
+        at, parts = Const(INT, -1), _key(lo, wanted, line)
     else:
         at, parts, _ = _find(lo, found, wanted, line)  # type: ignore[assignment]
 
@@ -314,7 +322,7 @@ def _get(lo: Statements, found: Dict, wanted: Value, default: Value, node: ast.C
     line, start = node.lineno, len(lo.b.block)
     default = lo.settled(default, line)
     if found.t.key is None:
-        columns.item_of(lo, wanted, line)
+        _key(lo, wanted, line)
         return default
     at, _, _ = _find(lo, found, wanted, line)
     full = f"{lo.scope.prefix}get@{line}.{node.col_offset}"
@@ -337,7 +345,7 @@ def _get(lo: Statements, found: Dict, wanted: Value, default: Value, node: ast.C
 
 def _set_default(lo: Statements, found: Dict, wanted: Value, default: Value, line: int) -> Value:
     """The value of a key, which it gets if it has none."""
-    held, kept = columns.item_of(lo, default, line), columns.item_of(lo, wanted, line)
+    held, kept = columns.item_of(lo, default, line), _key(lo, wanted, line)
     if found.t.key is not None:
         at, _, _ = _find(lo, found, kept, line)
         with lo.b.inside() as absent:

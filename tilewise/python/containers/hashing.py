@@ -85,13 +85,31 @@ def squeeze(table, used, columns):  # type: ignore[no-untyped-def]
     return 0
 
 
+def shifted(columns, start, into, count):  # type: ignore[no-untyped-def]
+    """Copy items to places behind them."""
+    for k in range(count):
+        for column in columns:
+            column[into + k] = column[start + k]
+    return 0
+
+
 @cache
 def grown(count: int) -> FunctionType:
     """The function that gives so many columns more room, all of them in one loop."""
+    return _renewing(count, "columns, used", "2 * used + 1")
+
+
+@cache
+def moved(count: int) -> FunctionType:
+    """The same, with room for a number of entries that is given."""
+    return _renewing(count, "columns, used, size", "size")
+
+
+def _renewing(count: int, given: str, size: str) -> FunctionType:
     each = range(count)
     lines = [
-        "def grown(columns, used):",
-        *(f"    c{k} = np.empty(2 * used + 1, columns[{k}].dtype)" for k in each),
+        f"def grown({given}):",
+        *(f"    c{k} = np.empty({size}, columns[{k}].dtype)" for k in each),
         "    for entry in range(used):",
         *(f"        c{k}[entry] = columns[{k}][entry]" for k in each),
         f"    return {', '.join(f'c{k}' for k in each)}",

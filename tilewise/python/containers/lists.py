@@ -8,7 +8,7 @@ still has the last one of that place, the function is refused.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Op, Set, Span, Store, Var, View
 from tilewise.python.build import (
@@ -28,14 +28,14 @@ from tilewise.python.build import (
     sub,
 )
 from tilewise.python.functions.nodes import walk
-from tilewise.python.refuse import Mixes, Refused
+from tilewise.python.refuse import Mixes, Pools, Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import LENGTH, Arr, Dct, Lst, Mixed, Num, Tup, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python.arrays import elementwise
-from tilewise.python.containers import columns
+from tilewise.python.containers import columns, pools
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.standard import sequences, written_lists
@@ -47,8 +47,11 @@ ROOM = 8  # numbers that a new list has room for
 def made(lo: Statements, items: tuple[Value, ...], name: str, line: int) -> List:
     """A list of numbers or of tuples, known by a name for its place."""
     place = f"{name}@{line}"
+    each = {id(v): columns.item_of(lo, v, line) for v in items}  # of [[0]] * 2, one list is there twice
+    given = [each[id(v)] for v in items]
+    if place in lo.functions.pools.pool:
+        return pools.made(lo, place, given, line)
     alone(lo, place, name, line)
-    given = [columns.item_of(lo, v, line) for v in items]
     if not given:
         lo.b.names[_n(place)] = INT
         lo.b.emit(Set(_n(place), ZERO))
@@ -61,15 +64,17 @@ def made(lo: Statements, items: tuple[Value, ...], name: str, line: int) -> List
     return found
 
 
-def repeated(lo: Statements, items: Tuple, times: Scalar, line: int) -> List:
+def repeated(lo: Statements, items: Tuple, times: Scalar, line: int, column: int) -> List:
     """[x] * n"""
     if len(items.items) != 1:
         raise Refused("a list of several items, repeated", line)
     item = columns.item_of(lo, items.items[0], line)
-    place = f"{lo.scope.prefix}list@{line}"
-    alone(lo, place, "", line)
-    t = _item_type(lo, place, [item])
+    place = f"{lo.scope.prefix}list@{line}.{column}"
     n = lo.b.keep(Op("maximum", INT, (calls.whole(lo, times, line).e, ZERO)))
+    if place in lo.functions.pools.pool:
+        return pools.repeated(lo, place, item, n, line)
+    alone(lo, place, lo.assigned, line)
+    t = _item_type(lo, place, [item])
     found = _storage(lo, place, t, n, line)
     elementwise.loops(lo, [n], lambda at: columns.write(lo, place, t, at[0], item), line)
     lo.b.emit(Set(_n(place), n))
@@ -93,8 +98,19 @@ def comprehended(lo: Statements, node: ast.ListComp) -> Value:
         return lo.fetch(whole, lo.env[whole][0])
 
 
-def length(found: List) -> Scalar:
-    return Scalar(ints(0, LENGTH), Var(_n(found.t.place), INT))
+def length(lo: Statements, found: List) -> Scalar:
+    return Scalar(ints(0, LENGTH), _length(lo, found))
+
+
+def _length(lo: Statements, found: List) -> Var | Const:
+    return Var(_n(found.t.place), INT) if found.at is None else pools.length(lo, found)
+
+
+def _set_length(lo: Statements, found: List, n: Expr) -> None:
+    if found.at is None:
+        lo.b.emit(Set(_n(found.t.place), n))
+    else:
+        pools.set_length(lo, found, n)
 
 
 def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Value:
@@ -102,7 +118,15 @@ def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Va
     found = now(lo, found)
     at = _at(lo, found, index, "list index out of range", line)
     t = _item(found, line)
-    return columns.read(lo, columns.names(found.t.place, t), t, at, keep=isinstance(t, Tup | Mixed))
+    keep = isinstance(t, Tup | Mixed) or found.at is not None
+    return columns.read(lo, columns.names(found.t.place, t), t, at, keep=keep)
+
+
+def compared_by_value(one: List, other: List) -> bool:
+    """Whether lists are equal if their items are: for Python, the same NaN is equal to itself as an item."""
+    found = [n for t in (one.t.item, other.t.item) if t is not None for n in columns.kinds(t)]
+    lists = any(t is not None and columns.of_lists(cast(Any, t)) for t in (one.t.item, other.t.item))
+    return not lists and all(n.dtype[0] in "iub" for n in found)
 
 
 def part(lo: Statements, found: List, along: Slice, node: ast.Subscript) -> Value:
@@ -117,6 +141,8 @@ def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value
     found = now(lo, found)
     item = columns.item_of(lo, value, line)
     at = _at(lo, found, index, "list assignment index out of range", line)
+    if found.at is not None and not columns.fits(found.t.item, item):
+        raise Pools((found.t.place,), (columns.type_of(item),))
     _take(found, item)
     columns.write(lo, found.t.place, _item(found, line), at, item)
 
@@ -124,19 +150,21 @@ def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value
 def method(lo: Statements, found: List, name: str, args: list[Value], line: int) -> Value:
     """x.append(v), x.pop(), x.clear()"""
     found = now(lo, found)
-    n = _n(found.t.place)
     if name == "append" and len(args) == 1:
         return _append(lo, found, columns.item_of(lo, args[0], line), line)
     if name == "pop" and not args:
         fault = lo.b.fault("IndexError", "pop from empty list", line)
-        lo.b.emit(If(compare("equal", Var(n, INT), ZERO), (Fail(fault),)))
+        n = _length(lo, found)
+        lo.b.emit(If(compare("equal", n, ZERO), (Fail(fault),)))
         if found.t.item is None:
             lo.env = None
             raise Dead
-        lo.b.emit(Set(n, sub(Var(n, INT), ONE)))
-        return columns.read(lo, columns.names(found.t.place, found.t.item), found.t.item, Var(n, INT), keep=True)
+        _set_length(lo, found, sub(n, ONE))
+        last = _length(lo, found)
+        at = last if found.at is None else pools.place_of(lo, found, last)
+        return columns.read(lo, columns.names(found.t.place, found.t.item), found.t.item, at, keep=True)
     if name == "clear" and not args:
-        lo.b.emit(Set(n, ZERO))
+        _set_length(lo, found, ZERO)
         return Static(None)
     raise Refused(f"the method {name} of a list", line, "Use append, pop, insert, sort and the like, or an array")
 
@@ -149,6 +177,8 @@ def sort(lo: Statements, found: List, reverse: Value | None, line: int) -> Value
         raise Refused("sort with this", line)
     if found.t.item is None:
         return Static(None)
+    if columns.of_lists(cast(Any, found.t.item)):
+        raise Refused("sort of a list of lists", line, "Sort tuples")
     shown, t = shown_in(lo, found, line), found.t.item
 
     def act(*parts: Any) -> None:
@@ -168,8 +198,9 @@ def _sorted(*parts: Any) -> None:
 
 def as_array(lo: Statements, found: List, line: int) -> Array:
     """The items, as a new array: of NumPy's dtype for them."""
-    if isinstance(found.t.item, Tup):
-        raise Refused("an array of a list of tuples", line, "Fill an array in the loop")
+    if isinstance(found.t.item, Tup | Lst):
+        of = "tuples" if isinstance(found.t.item, Tup) else "lists"
+        raise Refused(f"an array of a list of {of}", line, "Fill an array in the loop")
     if isinstance(found.t.item, Mixed):
         return _of_mixed(lo, found, found.t.item, line)
     (shown,) = shown_in(lo, found, line)
@@ -202,18 +233,51 @@ def shown_in(lo: Statements, found: List, line: int) -> list[Array]:
     found = now(lo, found)
     if found.t.item is None:
         return [elementwise.allocated(lo, Arr("float64", 1), [ZERO], False, line)]
-    made = []
+    made, first, count = [], pools.start(lo, found) if found.at is not None else ZERO, lo.b.keep(_length(lo, found))
     for source, n in zip(columns.names(found.t.place, found.t.item), columns.kinds(found.t.item), strict=True):
         name = lo.b.array(n.dtype, 1)
-        lo.b.view(View(name, source, (), (Span(0, ZERO, lo.b.keep(Var(_n(found.t.place), INT)), ONE),)))
+        lo.b.view(View(name, source, (), (Span(0, first, count, ONE),)))
         made.append(Array(Arr(n.dtype, 1), name))
     return made
 
 
+def calm(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
+    """Whether statements leave the lists of pools that a loop goes over as long as they are, and where they are.
+
+    Any list may be the one that it goes over, so all that may make, lengthen or shorten one counts.
+    """
+    parts = (found, *getattr(found, "parts", ()))
+    if not any(isinstance(p, List) and p.at is not None for p in parts):
+        return True
+    inner = [n for s in body for n in walk(s)]
+    bound = {n.id for n in inner if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+
+    def other(n: ast.AST) -> bool:
+        """Whether something has a name here, and is no list of a pool."""
+        if not isinstance(n, ast.Name) or n.id in bound or lo.env is None:
+            return False
+        alts = lo.env.get(lo.owner(n.id).prefix + n.id, ()) if lo.is_local(n.id) else ()
+        return not any(isinstance(t, Lst) and (t.pooled or columns.of_lists(cast(Any, t.item))) for t in alts)
+
+    for n in inner:
+        if isinstance(n, ast.List | ast.ListComp | ast.Slice | ast.FunctionDef | ast.Lambda):
+            return False
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and not other(n.target):
+            alts = (lo.env or {}).get(lo.scope.prefix + n.target.id, ())
+            if not alts or any(isinstance(t, Lst) for t in alts):
+                return False
+        if isinstance(n, ast.Call):
+            harmless = isinstance(n.func, ast.Name) and n.func.id in _HARMLESS and not lo.is_local(n.func.id)
+            method = isinstance(n.func, ast.Attribute) and other(n.func.value)
+            if not (harmless or (method and not any(isinstance(a, ast.Starred) for a in n.args))):
+                return False
+    return True
+
+
 def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
     """Whether a loop over lists may change a list: its length, or what it iterates over."""
-    parts = (found, *getattr(found, "parts", ()))
-    if not any(isinstance(p, List) for p in parts):
+    parts = [p for p in (found, *getattr(found, "parts", ())) if isinstance(p, List) and p.at is None]
+    if not parts:
         return False
     calls_ = (n for s in body for n in walk(s) if isinstance(n, ast.Call))
     stores = (n for s in body for n in walk(s) if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load))
@@ -223,7 +287,7 @@ def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
             names.append(call.func.value)
         if not isinstance(call.func, ast.Name) or call.func.id not in _HARMLESS:
             names += [a for a in call.args if isinstance(a, ast.Name)]
-    places = {p.t.place for p in parts if isinstance(p, List)}
+    places = {p.t.place for p in parts}
     for n in names:
         if lo.is_local(n.id) and lo.env is not None:
             alts = lo.env.get(lo.owner(n.id).prefix + n.id, ())
@@ -237,6 +301,9 @@ def _calls(node: ast.AST) -> list[ast.Call]:
 
 
 def _append(lo: Statements, found: List, item: Value, line: int) -> Value:
+    if found.at is not None:
+        pools.append(lo, found, item, line)
+        return Static(None)
     b, n = lo.b, Var(_n(found.t.place), INT)
     if found.t.item is None:  # the first one says what the list is of
         t = _item_type(lo, found.t.place, [item])
@@ -284,7 +351,8 @@ def _at(lo: Statements, found: List, index: tuple[Value, ...], text: str, line: 
         lo.b.emit(Fail(fault))
         lo.env = None
         raise Dead
-    return lo.b.keep(Op("subscript", INT, (lo.b.held(i.e), Var(_n(found.t.place), INT)), fault))
+    at = lo.b.keep(Op("subscript", INT, (lo.b.held(i.e), _length(lo, found)), fault))
+    return at if found.at is None else pools.place_of(lo, found, at)
 
 
 def _storage(lo: Statements, place: str, t: columns.Item, room: Any, line: int) -> List:
@@ -294,13 +362,15 @@ def _storage(lo: Statements, place: str, t: columns.Item, room: Any, line: int) 
     return List(Lst(t, place))
 
 
-def alone(lo: Statements, place: str, name: str, line: int) -> None:
-    """Nobody else may have the last list of a place, where a new one is made."""
+def alone(lo: Statements, place: str, name: str, line: int, *, pooled: bool = True) -> None:
+    """Nobody else may have the last list of a place, where a new one is made; else it is to be one of a pool."""
     if place in lo.b.iterated:
         raise Refused("a dict that is made anew while a loop goes over it", line, "Give it a name of its own")
     for other, alts in (lo.env or {}).items():
         if other != name and any(_refers(t, place) for t in alts):
-            raise Refused("lists of one place that are used beside each other", line, "Use arrays")
+            if pooled:
+                raise Pools((place,))
+            raise Refused("dicts of one place that are used beside each other", line, "Use arrays")
 
 
 def current(lo: Statements, empty: Any) -> Any:
@@ -316,7 +386,7 @@ def current(lo: Statements, empty: Any) -> Any:
 
 
 def now(lo: Statements, found: List) -> List:
-    return List(current(lo, found.t)) if found.t.item is None else found
+    return List(current(lo, found.t)) if found.t.item is None and found.at is None else found
 
 
 def _refers(t: Any, place: str) -> bool:

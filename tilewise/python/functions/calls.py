@@ -153,6 +153,8 @@ def call(lo: Statements, node: ast.Call) -> Value:
                 return Sequence_(node.func.attr, (base,))
             if not options:
                 return dicts.method(lo, base, node.func.attr, args, node)
+        if isinstance(base, Static) and base.value is None:
+            lo.fail("AttributeError", f"'NoneType' object has no attribute '{node.func.attr}'", line)
         if isinstance(base, Tuple):
             raise Refused(f"the method {node.func.attr} of a list or tuple", line, "Use an array")
     found = values.value(lo, node.func)

@@ -24,6 +24,7 @@ from tilewise.python.types import PY_BOOL, PY_INT, Arr, Mixed, Num
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import order, values
+from tilewise.python.containers import pools
 from tilewise.python.finish import finished
 from tilewise.python.functions import calls
 
@@ -59,6 +60,7 @@ class Functions:
     known: dict[Any, Function] = field(default_factory=dict)
     written: dict[Any, ast.AST] = field(default_factory=dict)  # functions of the library that are called
     places: dict[Any, dict[Any, int]] = field(default_factory=dict)  # of their calls, numbered as they were met
+    pools: pools.Shared = field(default_factory=lambda: pools.Shared())  # lists that are known by number
     mixed: dict[str, Mixed] = field(default_factory=dict)  # lists of several types, by the places where they are made
 
     @property

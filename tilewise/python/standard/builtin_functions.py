@@ -93,7 +93,7 @@ def range_length(lo: Statements, start: Scalar, stop: Scalar, step: Scalar, line
 def _len(lo: Statements, args: list[Value], line: int) -> Value:
     x = args[0]
     if isinstance(x, List):
-        return lists.length(x)
+        return lists.length(lo, x)
     if isinstance(x, Dict):
         return dicts.length(x)
     if isinstance(x, Tuple):

@@ -99,6 +99,16 @@ def contains(items, value):
     return False
 
 
+def equal(items, others):
+    n = len(items)
+    if n != len(others):
+        return False
+    for k in range(n):  # noqa: SIM110
+        if items[k] != others[k]:
+            return False
+    return True
+
+
 def remove(items, value):
     n = len(items)
     for k in range(n):

@@ -1,0 +1,299 @@
+"""Functions with lists of lists, and with lists that are made in loops and change places: who sees what is written."""
+
+import numpy as np
+
+
+def longest_common(a, b):
+    n, m = len(a), len(b)
+    dp = [[0] * (m + 1) for _ in range(n + 1)]
+    for i in range(n):
+        for j in range(m):
+            if a[i] == b[j]:
+                dp[i + 1][j + 1] = dp[i][j] + 1
+            else:
+                dp[i + 1][j + 1] = max(dp[i][j + 1], dp[i + 1][j])
+    return dp[n][m], dp
+
+
+def two_rows(a, b):
+    previous = [0] * (len(b) + 1)
+    for i in range(len(a)):
+        current = [0] * (len(b) + 1)
+        for j in range(len(b)):
+            current[j + 1] = previous[j] + 1 if a[i] == b[j] else max(previous[j + 1], current[j])
+        previous = current
+    return previous[-1], previous
+
+
+def places_change(a, b):
+    now, then = [0] * 5, [1] * 5
+    for i in range(len(a)):
+        for j in range(1, 5):
+            then[j] = now[j - 1] + i
+        now, then = then, now
+        if i == 2:
+            now.append(i)
+    return now, then, len(now), len(then)
+
+
+def kept_by_two_names(a, b):
+    row = [0, 1]
+    rows = []
+    last = row
+    for i in range(len(a)):
+        rows.append(row)
+        if i % 2:
+            last = row
+            row = [i, i + 1]
+        row[0] += i
+    last[1] = 99
+    return rows, row, last
+
+
+def same_row_twice(a, b):
+    m = [[0] * 3] * 4
+    for i in range(3):
+        m[i][i] = i + 1
+    k = [[0] * len(a) for _ in range(2)]
+    r = k[1]
+    r.append(7)
+    k[0] = r
+    r[0] = 5
+    x = m[0]
+    x[1] += 10
+    return m, k, r, m[0], k[0]
+
+
+def repeated_rows(a, b):
+    m = [[0] * len(a)] * len(b)
+    w = [[1], [2]] * 2
+    for i in range(len(a)):
+        m[0][i] += i
+        w[i % 4][0] += 1
+    return m, w, m[0], w[1]
+
+
+def two_names_of_a_display(a, b):
+    x = y = []
+    u = v = [0] * 3
+    for i in range(len(a)):
+        x.append(i)
+        u[i % 3] += 1
+    return x, y, u, v
+
+
+def of_two_rows(a, b):
+    g = [[1, 2], [3]]
+    s = 0
+    for i in range(len(a)):
+        x = g[i % 2]
+        y = g[0]
+        y.append(i)
+        x.append(-i)
+        s += len(x) * len(y)
+    return g, s, x, y
+
+
+def reached(a, b):
+    n = len(a)
+    others = [[] for _ in range(n)]
+    for i in range(n):
+        others[i].append((i * 3 + 1) % n)
+        others[(i * 5 + 2) % n].append(i)
+    seen = [False] * n
+    seen[0] = True
+    frontier = [0]
+    levels = 0
+    order = []
+    while frontier:
+        new = []
+        for u in frontier:
+            order.append(u)
+            for v in others[u]:
+                if not seen[v]:
+                    seen[v] = True
+                    new.append(v)
+        frontier = new
+        levels += 1
+    return levels, order, others
+
+
+def while_it_is_walked(a, b):
+    g = [[1, 2], [3], []]
+    s = 0
+    for v in g[0]:
+        if v < len(a):
+            g[0].append(v + 3)
+        elif v == len(a) + 1:
+            g[1].append(v)
+        s += v
+    for v in g[1]:
+        if len(g[1]) < 6:
+            g[1].insert(0, v)
+        if v == 3:
+            break
+    else:
+        s = -1
+    for _ in g[2]:
+        s += 1000
+    return s, g
+
+
+def of_numpys(a, b):
+    n = len(a)
+    dp = [[0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(n):
+            dp[i][j] = a[i] * j + (dp[i - 1][j] if i else 0)
+    return dp, [sum(row) for row in dp], [max(row) for row in dp], len(dp)
+
+
+def by_key(a, b):
+    d = {}
+    for i in range(len(a)):
+        k = i % 3
+        if k not in d:
+            d[k] = []
+        d[k].append(i)
+        d.setdefault(k + 1, []).append(-i)
+    s = 0
+    for k in d:
+        for v in d[k]:
+            s = s * 2 + v
+    for k, row in d.items():
+        s += k * len(row)
+    return d, s
+
+
+def rows_change_places(a, b):
+    g = [[i, i + 1, i * 2] for i in range(4)]
+    for i in range(3):
+        g[i], g[3 - i] = g[3 - i], g[i]
+        for row in g:
+            row[0] += 1
+        g.append([9])
+    t = [row[:] for row in g]
+    t[0][0] = 100
+    u = [list(row) for row in g if len(row) > 1]
+    u[0].pop()
+    return g, t, u, g[0] == t[0], g[1] == t[1], g[2] != g[2], g[0] == []
+
+
+def cubes(a, b):
+    c = [[[0] * 2 for _ in range(3)] for _ in range(4)]
+    for i in range(4):
+        c[i][i % 3][1] = i
+    e = c[1]
+    e[2][0] = 8
+    c[3] = e
+    return c, e, len(c[0]), c[1][2]
+
+
+def with_numbers_beside(a, b):
+    todo = [(0, [0])]
+    found = []
+    while todo:
+        at, path = todo.pop()
+        if at >= len(a):
+            found.append(path)
+            continue
+        for step in (2, 3):
+            todo.append((at + step, path + [at + step] if False else longer(path, at + step)))
+    return found
+
+
+def longer(path, at):
+    out = list(path)
+    out.append(at)
+    return out
+
+
+def fails(a, b, k):
+    rows = [[0] * 2 for _ in range(3)]
+    for i in range(4):
+        a[i] = i
+        rows[i % 3][1] = i
+        if i == 2:
+            if k == 0:
+                rows[i][2] = 1
+            elif k == 1:
+                rows[5].append(1)
+            elif k == 2:
+                rows[1].clear()
+                rows[1].pop()
+            elif k == 3:
+                rows[-4][0] = 1
+            elif k == 4:
+                rows[0][-3] += 1
+            elif k == 5:
+                rows.pop().index(7)
+    return rows
+
+
+def choices(a, b, k):
+    rows = [[i] for i in range(3)]
+    best = None
+    for row in rows:
+        if best is None or row[0] * k > best[0] * k:
+            best = row
+    best.append(9)
+    pick = rows[0] if k > 1 else rows[1]
+    pick[0] = -1
+    return rows, best, pick
+
+
+def mixed_rows(a, b):
+    rows = [[0, 0.5] for _ in range(3)]
+    s = 0.0
+    for i in range(len(a)):
+        rows[i % 3][i % 2] += a[i]
+        rows[i % 3].append(i)
+        s += rows[i % 3][-1] + rows[0][0]
+    return rows, s, min(rows[0]), sum(rows[1])
+
+
+def inner_makes(a, b):
+    def step(row):
+        new = [0] * len(row)
+        for i in range(len(row)):
+            new[i] = row[i - 1] + row[i]
+        return new
+
+    row = [0, 1, 0, 2]
+    seen = [row]
+    for _ in range(len(a)):
+        row = step(row)
+        seen.append(row)
+    row[0] = -1
+    return seen, row
+
+
+def emptied(a, b):
+    levels = []
+    for i in range(len(a)):
+        levels.append([])
+        for j in range(i):
+            levels[j].append(i)
+            if len(levels[j]) > 2:
+                levels[j].clear()
+    return levels, [len(x) for x in levels], [x for x in levels if x]
+
+
+def nothing_in_them(a, b):
+    rows = [[] for _ in range(len(a))]
+    for row in rows:
+        for x in row:
+            row.append(x)
+    return rows, len(rows[0])
+
+
+def steps(a, b):
+    grid = [[int(x) for x in b] for _ in range(3)]
+    out = 0
+    for i, row in enumerate(grid):
+        for j, v in enumerate(row):
+            out += i * v - j
+            row[j] = out
+    for x, y in zip(grid[0], grid[1], strict=False):
+        out += x * y
+    return grid, out, np.array(grid[2])

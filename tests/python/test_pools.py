@@ -1,0 +1,49 @@
+"""Lists of lists, and lists made in loops: results, aliases, exceptions and what is left after them are Python's."""
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tests.python import pool_functions as f
+
+A, B = np.arange(6) % 4, np.arange(8) % 3
+FUNCTIONS = (
+    f.longest_common, f.two_rows, f.places_change, f.kept_by_two_names, f.same_row_twice, f.repeated_rows,
+    f.two_names_of_a_display, f.of_two_rows, f.reached, f.while_it_is_walked, f.of_numpys, f.by_key,
+    f.rows_change_places, f.cubes, f.with_numbers_beside, f.mixed_rows, f.inner_makes, f.emptied, f.nothing_in_them,
+    f.steps,
+)  # fmt: skip
+ROWS = [
+    *[(g, A, B) for g in FUNCTIONS],
+    *[(g, A[:2], B[:1]) for g in (f.longest_common, f.two_rows, f.repeated_rows, f.emptied, f.by_key)],
+    *[(g, A.astype(float), B) for g in (f.of_numpys, f.mixed_rows)],
+    *[(f.fails, A, B, k) for k in range(7)],
+    *[(f.choices, A, B, k) for k in (-1, 1, 2)],
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0].__name__)
+def test_functions(agree, row):
+    agree(*row)
+
+
+def identities(found):
+    """Which lists of a result are the same, by the order in which they are met."""
+    known, out = {}, []
+
+    def walk(x):
+        if isinstance(x, list | tuple | dict):
+            out.append(known.setdefault(id(x), len(known)) if not isinstance(x, tuple) else "tuple")
+            for y in x.values() if isinstance(x, dict) else x:
+                walk(y)
+
+    walk(found)
+    return out
+
+
+@pytest.mark.parametrize(
+    "g",
+    [f.kept_by_two_names, f.same_row_twice, f.repeated_rows, f.of_two_rows, f.cubes, f.rows_change_places, f.by_key],
+)
+def test_lists_of_a_result_are_the_same_where_pythons_are(g):
+    assert identities(tw.jit(g, strict=True)(A, B)) == identities(g(A, B))
