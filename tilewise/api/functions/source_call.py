@@ -414,7 +414,7 @@ class _Values(list[Any]):
 
     def __init__(self, values: Sequence[Any]) -> None:
         super().__init__(values)
-        self.made: dict[str, dict[int, list[Any]]] = {}
+        self.made: dict[str, Any] = {}  # what is known of a pool
 
 
 def _part(structure: Any, at: int) -> tuple[Builder, int]:
@@ -498,16 +498,27 @@ def _column(structure: Any, at: int) -> tuple[Column, int]:
 
 def _lists(structure: Any, at: int) -> tuple[Callable[[Any, int], list[Any]], int]:
     """What makes a list of a pool, by its number: once."""
-    pool, heads, end = structure[1], at + 1, at + 2
-    items: Column | None = None
-    if len(structure) > 2:
-        items, end = _column(structure[2], end)
+    pool, heads, first = structure[1], at + 1, at + 2
+    items, end = _column(structure[2], first) if len(structure) > 2 else (None, first)
+    plain = structure[2][0] in ("py", "np") if items is not None else False
+
+    def known_of(values: Any) -> tuple[list[int], list[int], list[Any] | None, dict[int, list[Any]]]:
+        table = values[heads].reshape(-1, pools.WORDS)
+        starts, counts = table[:, pools.START], table[:, pools.COUNT]
+        if not plain:
+            return starts.tolist(), counts.tolist(), None, {}
+        packed = np.cumsum(counts) - counts  # where lists begin without the room between them
+        column = values[first][np.repeat(starts - packed, counts) + np.arange(counts.sum())]
+        every = column.tolist() if structure[2][0] == "py" else list(column)
+        return packed.tolist(), counts.tolist(), every, {}
 
     def one(values: Any, number: int) -> list[Any]:
-        known = values.made.setdefault(pool, {})
+        if pool not in values.made:
+            values.made[pool] = known_of(values)
+        starts, counts, every, known = values.made[pool]
         if number not in known:
-            start, count = values[heads][pools.WORDS * number : pools.WORDS * number + 2].tolist()
-            known[number] = [] if items is None else items(values, slice(start, start + count))
+            part = slice(starts[number], starts[number] + counts[number])
+            known[number] = [] if items is None else items(values, part) if every is None else every[part]
         return known[number]  # type: ignore[no-any-return]
 
     return one, end

@@ -38,7 +38,7 @@ from tilewise.python.arrays import elementwise
 from tilewise.python.containers import columns, hashing
 from tilewise.python.functions import calls
 
-START, LENGTH_AT, ROOM_AT, WORDS = 0, 1, 2, 4  # of a list in `#heads`
+START, COUNT, CAPACITY, WORDS = 0, 1, 2, 4  # of a list in `#heads`
 DEEPEST = 4  # lists inside of each other
 ROOM = 8  # items that a list gets room for when the first is appended
 
@@ -125,11 +125,11 @@ def repeated(lo: Statements, place: str, item: Any, times: Expr, line: int) -> L
 
 
 def length(lo: Statements, found: List) -> Var | Const:
-    return lo.b.keep(_word(found, LENGTH_AT))
+    return lo.b.keep(_word(found, COUNT))
 
 
 def set_length(lo: Statements, found: List, count: Expr) -> None:
-    _set_word(lo, found, LENGTH_AT, count)
+    _set_word(lo, found, COUNT, count)
 
 
 def place_of(lo: Statements, found: List, at: Expr) -> Expr:
@@ -149,17 +149,17 @@ def append(lo: Statements, found: List, item: Any, line: int) -> None:
         first, used = b.keep(_word(found, START)), Var(_used(pool), INT)
         room = b.keep(add(add(n, n), Const(INT, ROOM)))
         # The last list of the arena grows where it is; others go to the end, and leave their place.
-        into = b.keep(pick(compare("equal", add(first, _word(found, ROOM_AT)), used), first, used))
+        into = b.keep(pick(compare("equal", add(first, _word(found, CAPACITY)), used), first, used))
         _make_room(lo, t, b.keep(add(into, room)), line)
         arrays = _arrays(t)
         args: list[Value] = [_columns(arrays), *(Scalar(ints(0, LENGTH), e) for e in (first, into, n))]
         with b.inside() as moves:
             _rare(lo, hashing.shifted, args, line)
         b.emit(If(compare("not_equal", first, into), tuple(moves)))
-        for word, e in ((START, into), (ROOM_AT, room)):
+        for word, e in ((START, into), (CAPACITY, room)):
             _set_word(lo, found, word, e)
         b.emit(Set(used.name, add(into, room)))
-    b.emit(If(compare("equal", n, _word(found, ROOM_AT)), tuple(full)))
+    b.emit(If(compare("equal", n, _word(found, CAPACITY)), tuple(full)))
     columns.write(lo, pool, _item(t), place_of(lo, found, n), item)
     set_length(lo, found, add(n, Const(INT, 1)))
 
@@ -223,7 +223,7 @@ def _new(lo: Statements, t: Lst, n: Expr, line: int) -> List:
     b.emit(If(compare("less", Dim(heads[0][0], 0), last), tuple(more)))
     _make_room(lo, t, end, line)
     found = List(t, number)
-    for word, e in ((START, first), (LENGTH_AT, n), (ROOM_AT, n)):
+    for word, e in ((START, first), (COUNT, n), (CAPACITY, n)):
         _set_word(lo, found, word, e)
     b.emit(Set(used.name, end))
     b.emit(Set(count.name, add(number, Const(INT, 1))))
