@@ -297,3 +297,48 @@ def steps(a, b):
     for x, y in zip(grid[0], grid[1], strict=False):
         out += x * y
     return grid, out, np.array(grid[2])
+
+
+def rows_one_by_one(n, m):
+    last = [0] * m
+    count = 0
+    for _ in range(n):
+        row = [0] * m
+        for j in range(m):
+            row[j] = last[j] + 1
+        last = row
+        count += 1
+    return count, last
+
+
+def many_at_once(a, b):
+    rows = [[i] for i in range(4)]
+    out = []
+    for i in range(len(a)):
+        for row in (rows[0], rows[1], [i, i + 1], list(rows[2])):
+            new = [row[0]] * 2
+            out.append(new)
+            rows[i % 4] = [x + 1 for x in row]
+            rows.append(row)
+        for k, row in enumerate(rows[:2]):
+            rows[k] = row[:] if k else [sum(row), len(out)]
+        pair = (rows[0], [i])
+        d = {i: rows[1], -1: [i]}
+        rows[i % 3] = [5, 6]
+        out.append(pair[0])
+        out.append(d[-1] if i % 2 else d[i])
+    return rows, out
+
+
+def keeps_one(a, b):
+    best = [0]
+    for i in range(len(b)):
+        trial = [x + int(b[i]) for x in best]
+        trial.append(i)
+        if sum(trial) > sum(best):
+            best = trial
+        while len([x for x in best if x >= 0]) > 3:
+            best = best[1:]
+        if [y for y in trial if y > 2]:
+            best[0] += len([y for y in trial])
+    return best, trial

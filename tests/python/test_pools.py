@@ -1,17 +1,20 @@
 """Lists of lists, and lists made in loops: results, aliases, exceptions and what is left after them are Python's."""
 
+import resource
+
 import numpy as np
 import pytest
 
 import tilewise as tw
 from tests.python import pool_functions as f
+from tilewise.python.containers import reclaim
 
 A, B = np.arange(6) % 4, np.arange(8) % 3
 FUNCTIONS = (
     f.longest_common, f.two_rows, f.places_change, f.kept_by_two_names, f.same_row_twice, f.repeated_rows,
     f.two_names_of_a_display, f.of_two_rows, f.reached, f.while_it_is_walked, f.of_numpys, f.by_key,
     f.rows_change_places, f.cubes, f.with_numbers_beside, f.mixed_rows, f.inner_makes, f.emptied, f.nothing_in_them,
-    f.steps,
+    f.steps, f.many_at_once, f.keeps_one,
 )  # fmt: skip
 ROWS = [
     *[(g, A, B) for g in FUNCTIONS],
@@ -25,6 +28,20 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0].__name__)
 def test_functions(agree, row):
     agree(*row)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0].__name__)
+def test_functions_whose_arenas_are_packed_before_each_statement(monkeypatch, agree, row):
+    monkeypatch.setattr(reclaim, "FEWEST", 0)
+    monkeypatch.setattr(reclaim, "GROWTH", 0)
+    agree(*row)
+
+
+def test_memory_of_lists_that_nobody_has_is_used_again():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert tw.jit(f.rows_one_by_one, strict=True)(200_000, 500) == (200_000, [200_000] * 500)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 300 << 10  # KiB, of 800 MB that all rows have
 
 
 def identities(found):

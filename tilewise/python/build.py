@@ -226,6 +226,7 @@ class Builder:
     objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
     generators: dict[Any, int] = field(default_factory=dict)  # which of `host` gives a generator that is drawn from
     removed: set[str] = field(default_factory=set)  # places of dicts that entries go from
+    holders: dict[str, Any] = field(default_factory=dict)  # what containers are of in which there are lists, by place
     iterated: list[str] = field(default_factory=list)  # places of dicts that loops around here go over
     moved: set[str] = field(default_factory=set)  # places of those that get or lose entries there
     dense: set[str] = field(default_factory=set)  # arrays given by functions of the program, always in C order

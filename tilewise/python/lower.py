@@ -24,8 +24,8 @@ from tilewise.kernel.program.ir import (
     Var,
 )
 from tilewise.python import iteration, refine, values
-from tilewise.python.build import ONE, ZERO, List, Scalar, Tuple, add, compare, negate
-from tilewise.python.containers import lists, watched
+from tilewise.python.build import ONE, ZERO, List, Scalar, Tuple, Value, add, compare, negate
+from tilewise.python.containers import lists, pools, watched
 from tilewise.python.functions.nodes import names_in, walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
@@ -43,7 +43,8 @@ class Lower(Statements):
         def once() -> Env | None:
             """One iteration; what is known where the test fails."""
             try:
-                test = self.condition(node.test)
+                with self.evaluating():
+                    test = self.condition(node.test)
             except Dead:
                 self.env = None
                 return None
@@ -67,7 +68,9 @@ class Lower(Statements):
         if (nest := nested_loops.written_out(self, node)) is not None:
             self.block(nest)
             return
-        found = values.value(self, node.iter)
+        with self.evaluating():
+            found = values.value(self, node.iter)
+            self.held_by_loop(node, found)
         if lists.changes(self, found, node.body):
             raise Refused("a loop over a list that it changes", node.lineno, "Loop over a range")
         if not lists.calm(self, found, node.body):
@@ -114,12 +117,18 @@ class Lower(Statements):
         over = iteration.places(found)
         alone = getattr(found, "kind", "keys") in ("keys", "values", "items")
         seen = [watched.Watched(self, p, alone=alone) for p in over]
-        self.b.iterated += over
+        over_lists = lists.of_lists(found)
+        self.b.iterated += over + over_lists
         body, back, ends = self.fixed_point(node, frame, once)
-        del self.b.iterated[len(self.b.iterated) - len(over) :]
+        del self.b.iterated[len(self.b.iterated) - len(over + over_lists) :]
         checks = [c for w in seen for c in w.checks(self, node.iter.lineno)]
         loop = For(counter, start.e, stop.e, step.e, (*checks, *body), node.lineno, self.b.rare)
         self.finish(node, frame, [loop, *checks], back if runs and back is not None and not frame.breaks else ends)
+
+    def held_by_loop(self, node: ast.For, found: Value) -> None:
+        """Names for the lists of pools that a loop goes over, so that they stay."""
+        for k, part in enumerate(pools.numbered(found)):
+            self.bind(f"{self.scope.prefix}held@{node.lineno}.{node.col_offset}.{k}", part, node.lineno, full=True)
 
     def over_list(self, node: ast.For, found: List) -> None:
         """A loop over a list of a pool that may change meanwhile: each iteration asks how long it is."""

@@ -61,6 +61,8 @@ class Names:
         self.results: list[Any] = []  # structures of what is returned
         self.result_dtypes: list[tuple[str, ...]] = []
         self.splitting = 0
+        self.under_way = 0  # statements, tests and the like that are evaluated around here
+        self.made_lists = set[str]()  # pools of lists that the outermost of them makes
         self.probing = False  # whether what is lowered is looked at only
         self.reads: dict[int, tuple[ast.AST, tuple[str, ...]]] = {}  # by node, which is held: the names in it
         self.careless = False  # whether the type of a number does not matter, if it has its value

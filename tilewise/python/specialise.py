@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.kernel.program import ir
 from tilewise.python import values
 from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
-from tilewise.python.containers import columns, pools
+from tilewise.python.containers import columns, pools, reclaim
 from tilewise.python.finish import finished, with_functions
 from tilewise.python.functions import calls, recursion
 from tilewise.python.functions.recursion import Functions, Recursive
@@ -231,6 +231,9 @@ def _specialise(
         for k, v in bound.items():
             lo.bind(k, v, tree.lineno)
         recursion.body(lo, tree, tree.lineno)
+    if any(n.endswith("#limit") or n.endswith("#used") for n in b.names):
+        lo.env, lo.scope = {}, scope
+        b.block = list(reclaim.resolved(lo, tuple(b.block), tree.lineno))
     program = finished(f.__name__, b, tuple(b.block), [*params, *watch.params], lo.result_dtypes, apart)
     if functions.known:
         program = with_functions(program, functions.programs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 from tilewise.kernel.program.ir import (
@@ -20,7 +21,7 @@ from tilewise.kernel.program.ir import (
 from tilewise.python import conditions, iteration, raising, refine, splitting, values
 from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Choice, Dict, Lazy, List, Scalar, Static, Tuple, Value
-from tilewise.python.containers import columns, dicts, lists, pools
+from tilewise.python.containers import columns, dicts, lists, pools, reclaim
 from tilewise.python.functions import calls
 from tilewise.python.names import Names, what
 from tilewise.python.refuse import Refused
@@ -80,7 +81,11 @@ class Statements(Names):
             if self.env is None:
                 return
             try:
-                self.statement(node)
+                if isinstance(node, ast.If | ast.For | ast.While):
+                    self.statement(node)
+                else:
+                    with self.evaluating():
+                        self.statement(node)
             except Dead:
                 self.env = None
             except Refused as error:
@@ -114,6 +119,21 @@ class Statements(Names):
             del self.b.block[at:]
             self.env = env
             self.statement(splitting.call_before(self, node, error, done))
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Inside, lists may be known to nobody but the statement, the test or the like that is under way."""
+        block, at = self.b.block, len(self.b.block)
+        outermost = not self.under_way and not self.scope.depth and not self.inner
+        if outermost:
+            self.made_lists.clear()
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+            if outermost:
+                block[at:at] = [reclaim.mark(pool) for pool in sorted(self.made_lists)]
 
     def expression(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -255,7 +275,8 @@ class Statements(Names):
             raise Refused(f"{op}= of {what(old)}", line)
 
     def if_(self, node: ast.If) -> None:
-        test = self.condition(node.test)
+        with self.evaluating():
+            test = self.condition(node.test)
         if isinstance(test, Const):
             self.block(node.body if test.value else node.orelse)
             return

@@ -133,6 +133,8 @@ def _parts(t: Mixed, columns: list[Any]) -> list[list[Any]]:
 def declared(lo: Statements, place: str, t: Item) -> list[str]:
     """The arrays, as variables of the program."""
     made = names(place, t)
+    if of_lists(cast(Any, t)):
+        lo.b.holders[place] = t
     for name, n in zip(made, kinds(t), strict=True):
         lo.b.arrays[name] = (n.dtype, 1)
         lo.b.roots.setdefault(name, frozenset())

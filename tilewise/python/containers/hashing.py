@@ -93,6 +93,61 @@ def shifted(columns, start, into, count):  # type: ignore[no-untyped-def]
     return 0
 
 
+def marked(count, roots):  # type: ignore[no-untyped-def]
+    """Which of so many lists somebody has: those of some numbers, which are 0 before there is any."""
+    marks = np.zeros(count + 1, dtype=np.bool_)
+    for k in range(len(roots)):
+        marks[roots[k]] = True
+    return marks
+
+
+def mark_items(marks, numbers, used):  # type: ignore[no-untyped-def]
+    """And those that are items of a container."""
+    for k in range(used):
+        marks[numbers[k]] = True
+    return 0
+
+
+def mark_lists(marks, heads, count, numbers):  # type: ignore[no-untyped-def]
+    """And those that are items of lists of another pool."""
+    for number in range(count):
+        start = int(heads[4 * number])
+        for k in range(start, start + int(heads[4 * number + 1])):
+            marks[numbers[k]] = True
+    return 0
+
+
+def live(marks, heads, count):  # type: ignore[no-untyped-def]
+    """How many items these lists have."""
+    items = 0
+    for number in range(count):
+        if marks[number]:
+            items += int(heads[4 * number + 1])
+    return items
+
+
+@cache
+def packed(count: int) -> FunctionType:
+    """The function that copies the items of these lists to new columns, one behind the other; others lose theirs."""
+    each = range(count)
+    lines = [
+        "def packed(columns, heads, marks, count, size):",
+        *(f"    c{k} = np.empty(size, columns[{k}].dtype)" for k in each),
+        "    used = 0",
+        "    for number in range(count):",
+        "        start = int(heads[4 * number])",
+        "        items = int(heads[4 * number + 1]) if marks[number] else 0",
+        "        for k in range(items):",
+        *(f"            c{j}[used + k] = columns[{j}][start + k]" for j in each),
+        "        heads[4 * number] = used",
+        "        heads[4 * number + 1] = items",
+        "        heads[4 * number + 2] = items",
+        "        used += items",
+        f"    return {', '.join(f'c{k}' for k in each)}",
+    ]
+    return _compiled("packed", lines)
+
+
 @cache
 def grown(count: int) -> FunctionType:
     """The function that gives so many columns more room, all of them in one loop."""
@@ -114,10 +169,14 @@ def _renewing(count: int, given: str, size: str) -> FunctionType:
         *(f"        c{k}[entry] = columns[{k}][entry]" for k in each),
         f"    return {', '.join(f'c{k}' for k in each)}",
     ]
+    return _compiled("grown", lines)
+
+
+def _compiled(name: str, lines: list[str]) -> FunctionType:
     module = ast.parse("\n".join(lines))
     names: dict[str, Any] = {"np": np}
     exec(compile(module, __file__, "exec"), names)
     (tree,) = module.body
     assert isinstance(tree, ast.FunctionDef)
-    keep_tree(names["grown"], tree)
-    return names["grown"]  # type: ignore[no-any-return]
+    keep_tree(names[name], tree)
+    return names[name]  # type: ignore[no-any-return]

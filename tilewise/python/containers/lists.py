@@ -241,6 +241,13 @@ def shown_in(lo: Statements, found: List, line: int) -> list[Array]:
     return made
 
 
+def of_lists(found: Value) -> list[str]:
+    """The places of lists of lists that a loop goes over."""
+    parts = (found, *getattr(found, "parts", ()))
+    every = [p.t for p in parts if isinstance(p, List) and not p.t.pooled]
+    return [t.place for t in every if t.item is not None and columns.of_lists(cast(Any, t.item))]
+
+
 def calm(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
     """Whether statements leave the lists of pools that a loop goes over as long as they are, and where they are.
 
@@ -365,7 +372,7 @@ def _storage(lo: Statements, place: str, t: columns.Item, room: Any, line: int) 
 def alone(lo: Statements, place: str, name: str, line: int, *, pooled: bool = True) -> None:
     """Nobody else may have the last list of a place, where a new one is made; else it is to be one of a pool."""
     if place in lo.b.iterated:
-        raise Refused("a dict that is made anew while a loop goes over it", line, "Give it a name of its own")
+        raise Refused("a list or dict that is made anew while a loop goes over it", line, "Give it a name of its own")
     for other, alts in (lo.env or {}).items():
         if other != name and any(_refers(t, place) for t in alts):
             if pooled:

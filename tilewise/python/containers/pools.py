@@ -21,6 +21,7 @@ from tilewise.python.build import (
     Array,
     List,
     Scalar,
+    Sequence_,
     Tuple,
     Value,
     add,
@@ -98,6 +99,13 @@ def lists_apart(a: Any, b: Any) -> tuple[str, str] | None:
     return None
 
 
+def numbered(v: Value) -> list[List]:
+    """The lists of pools in a value."""
+    if isinstance(v, Tuple | Sequence_):
+        return [n for part in (v.items if isinstance(v, Tuple) else v.parts) for n in numbered(part)]
+    return [v] if isinstance(v, List) and v.at is not None else []
+
+
 def first_apart(types: Sequence[Any]) -> tuple[str, str] | None:
     """The same, of the first two of several types that differ in lists."""
     pairs = ((types[0], t) for t in types[1:] if key(t) != key(types[0]))
@@ -151,10 +159,10 @@ def append(lo: Statements, found: List, item: Any, line: int) -> None:
         # The last list of the arena grows where it is; others go to the end, and leave their place.
         into = b.keep(pick(compare("equal", add(first, _word(found, CAPACITY)), used), first, used))
         _make_room(lo, t, b.keep(add(into, room)), line)
-        arrays = _arrays(t)
-        args: list[Value] = [_columns(arrays), *(Scalar(ints(0, LENGTH), e) for e in (first, into, n))]
+        arrays = arrays_of(t)
+        args: list[Value] = [columns_of(arrays), *(Scalar(ints(0, LENGTH), e) for e in (first, into, n))]
         with b.inside() as moves:
-            _rare(lo, hashing.shifted, args, line)
+            rare(lo, hashing.shifted, args, line)
         b.emit(If(compare("not_equal", first, into), tuple(moves)))
         for word, e in ((START, into), (CAPACITY, room)):
             _set_word(lo, found, word, e)
@@ -182,7 +190,7 @@ def of_pool(lo: Statements, t: Lst) -> list[str]:
     if t.item is None:
         return [heads]
     used = Var(_used(t.place), INT)
-    return [heads, *leaves(lo, t.item, iter([_shown(lo, a, used) for a in _arrays(t)]))]
+    return [heads, *leaves(lo, t.item, iter([_shown(lo, a, used) for a in arrays_of(t)]))]
 
 
 def _shown(lo: Statements, array: tuple[str, str], count: Expr) -> str:
@@ -213,6 +221,7 @@ def _declare(lo: Statements, t: Lst) -> None:
 def _new(lo: Statements, t: Lst, n: Expr, line: int) -> List:
     """A list of so many items, of which none is written yet."""
     b, pool = lo.b, t.place
+    lo.made_lists.add(pool)
     used, count = Var(_used(pool), INT), Var(_count(pool), INT)
     number, first = b.keep(count), b.keep(used)
     end = b.keep(add(first, n))
@@ -232,7 +241,7 @@ def _new(lo: Statements, t: Lst, n: Expr, line: int) -> List:
 
 def _make_room(lo: Statements, t: Lst, end: Expr, line: int) -> None:
     """The arena goes to this place at least."""
-    arrays = _arrays(t)
+    arrays = arrays_of(t)
     if not arrays:
         return
     with lo.b.inside() as more:
@@ -242,23 +251,23 @@ def _make_room(lo: Statements, t: Lst, end: Expr, line: int) -> None:
 
 def _grow(lo: Statements, arrays: list[tuple[str, str]], used: Expr, end: Expr, line: int) -> None:
     size = lo.b.keep(add(add(end, end), Const(INT, ROOM)))
-    args: list[Value] = [_columns(arrays), *(Scalar(ints(0, LENGTH), e) for e in (lo.b.keep(used), size))]
-    made = _rare(lo, hashing.moved(len(arrays)), args, line)
+    args: list[Value] = [columns_of(arrays), *(Scalar(ints(0, LENGTH), e) for e in (lo.b.keep(used), size))]
+    made = rare(lo, hashing.moved(len(arrays)), args, line)
     for (name, _), one in zip(arrays, made.items if isinstance(made, Tuple) else (made,), strict=True):
         assert isinstance(one, Array)
         lo.b.rename(name, one.name)
 
 
-def _rare(lo: Statements, f: Any, args: list[Value], line: int) -> Value:
+def rare(lo: Statements, f: Any, args: list[Value], line: int) -> Value:
     with lo.b.rarely(), lo.b.surely():
         return calls.of_shared(lo, f, args, SimpleNamespace(lineno=line, col_offset=0))
 
 
-def _columns(arrays: list[tuple[str, str]]) -> Tuple:
+def columns_of(arrays: list[tuple[str, str]]) -> Tuple:
     return Tuple(tuple(Array(Arr(dtype, 1), name) for name, dtype in arrays))
 
 
-def _arrays(t: Lst) -> list[tuple[str, str]]:
+def arrays_of(t: Lst) -> list[tuple[str, str]]:
     if t.item is None:
         return []
     return [(a, n.dtype) for a, n in zip(columns.names(t.place, t.item), columns.kinds(t.item), strict=True)]
@@ -280,6 +289,10 @@ def _set_word(lo: Statements, found: List, word: int, e: Expr) -> None:
 def _word_at(found: List, word: int) -> Expr:
     assert found.at is not None
     return add(mul(found.at, Const(INT, WORDS)), Const(INT, word))
+
+
+def heads_of(t: Lst) -> Array:
+    return Array(Arr(INT, 1), _heads(t.place))
 
 
 def _heads(pool: str) -> str:

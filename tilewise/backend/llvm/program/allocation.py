@@ -28,6 +28,12 @@ def owned(array: str) -> bool:
     return not array.startswith("$") or array.startswith("$a")
 
 
+def counted(em: Emitter, array: str) -> bool:
+    """Whether a variable counts as a holder of memory: not if it can show that of arguments only."""
+    roots, params = em.p.arrays[array].memory, em.scopes.params
+    return owned(array) and array not in params and any(r not in params and r != "arguments" for r in roots)
+
+
 _HOLD = """define internal void @hold(i64 %base, i64 %by) {
 entry:
   %heap = icmp uge i64 %base, 4096
@@ -211,12 +217,7 @@ def release_all(em: Emitter) -> None:
     """What variables and places of allocation hold is let go, by calls: copies of the code would be much of it."""
     places = [*em.kept.values(), *em.spares.values()]
     for name, slots in em.arrays.items():
-        roots = em.p.arrays[name].memory
-        if (
-            owned(name)
-            and name not in em.scopes.params
-            and any(r not in em.scopes.params and r != "arguments" for r in roots)
-        ):
+        if counted(em, name):
             places.append(slots.base)
     for place in places:
         em.fn.declares.add("declare void @free(ptr)")

@@ -12,7 +12,7 @@ from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
-from tilewise.backend.llvm.program.allocation import count, owned
+from tilewise.backend.llvm.program.allocation import count, counted
 from tilewise.kernel.program.effects import touches
 from tilewise.kernel.program.ir import SHORT, Const, Invoke, Program, Return, View
 
@@ -246,8 +246,7 @@ def view(em: Emitter, s: View) -> None:
         move = i.make(f"mul {i.text}, {strides[axis].name}")
         data = fn.let(f"getelementptr i8, ptr {data}, {move.text}")
     base, ident = em.word(source.base), em.word(source.ident) if s.renamed else em.number(0)
-    counted = owned(s.array) and any(r not in em.scopes.params for r in em.scopes.roots(s.array))
-    if counted:
+    if counted(em, s.array):
         count(em, base, 1)
         count(em, em.word(target.base), -1)
     fn.do(f"store ptr {data}, ptr {target.data}")
