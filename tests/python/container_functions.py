@@ -210,3 +210,68 @@ def window(n):
         if i % 9 == 8:
             d[-1] = d.pop(-1, 0) + d[i - 1]
     return d
+
+
+def merged(a):
+    d, e = {}, {}
+    for i in range(len(a)):
+        d[i % 4] = a[i]
+        e[i * 2] = a[i] + i
+    f = d.copy()
+    d.update(e)
+    d.update(d)
+    f[1] = a[0]
+    g = {}
+    g.update(f)
+    g.update({})
+    return d, e, f, g, len(d)
+
+
+def last_entries(a):
+    d = {}
+    s = 0
+    for i in range(len(a)):
+        d[i % 5] = a[i]
+        if i % 3 == 2:
+            k, v = d.popitem()
+            s = s * 3 + k + v
+        if i == 4:
+            del d[0]
+    return d, s
+
+
+def last_of_none(a):
+    d = {1: 2}
+    for i in range(len(a)):
+        a[i] = 0
+        d.popitem()
+    return d
+
+
+def equal_dicts(a):
+    d, e = {}, {}
+    found = []
+    for i in range(len(a)):
+        d[i % 3] = int(a[i])
+        e[2 - i % 3] = int(a[len(a) - 1 - i])
+        found.append((d == e, d != e, d == d, d == {}))
+    g = d.copy()
+    found.append((d == g, g != e, g == g))
+    g[9] = 1
+    found.append((d == g, g != d, len(g) == len(d)))
+    return found
+
+
+def most_frequent(a):
+    d = {}
+    for x in a:
+        d[int(x)] = d.get(int(x), 0) + 1
+    return max(d, key=d.get), min(d, key=d.get), len(set(a)), len({1} if len(a) else set())
+
+
+def by_pairs(a):
+    d = {}
+    for i in range(len(a)):
+        d[i % 2, i % 3] = a[i]
+    best = max(d, key=d.get)
+    return best, d[best], min(d, key=d.get)

@@ -19,6 +19,9 @@ COMPILED: list[tuple[Any, ...]] = [  # by LLVM as well, which takes seconds for 
     (f.pairs, 9),
     (f.quotients, V, 2**62 + 1, 3),
     (f.quotients, V, 2**61, 0),
+    (f.merged, V),
+    (f.most_frequent, N),
+    (f.last_entries, N),
 ]
 INTERPRETED: list[tuple[Any, ...]] = [
     (f.counted, N[:0]),
@@ -41,6 +44,14 @@ INTERPRETED: list[tuple[Any, ...]] = [
     (f.left_after_a_change, np.zeros(6), 3, 3),
     (f.left_after_a_change, np.zeros(6), 3, 0),
     (f.left_after_a_change, np.zeros(6), 5, 0),
+    (f.merged, N),
+    (f.merged, N[:1]),
+    (f.last_of_none, N.copy()),
+    (f.last_entries, V),
+    (f.equal_dicts, N),
+    (f.most_frequent, N[:0]),
+    (f.by_pairs, V),
+    (f.by_pairs, N),
 ]
 
 

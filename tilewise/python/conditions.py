@@ -20,7 +20,7 @@ from tilewise.python import values
 from tilewise.python.containers import dicts, lists
 from tilewise.python.functions import calls
 from tilewise.python.scalars import arithmetic, stored
-from tilewise.python.standard import kinds, written_lists
+from tilewise.python.standard import kinds, written_dicts, written_lists
 
 
 def test(lo: Statements, node: ast.expr) -> Expr:
@@ -130,7 +130,18 @@ def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.
             full = values.truth_of(lo, x, line)
             return Scalar(PY_BOOL, negate(full) if isinstance(op, ast.Eq) else full), y
         return _same_items(lo, x, y, isinstance(op, ast.NotEq), right), y
+    if isinstance(x, Dict) and isinstance(y, Dict) and isinstance(op, ast.Eq | ast.NotEq):
+        return _same_entries(lo, x, y, isinstance(op, ast.NotEq), right), y
     return values.binary(lo, values.OPERATORS[type(op)], x, y, line), y
+
+
+def _same_entries(lo: Statements, x: Dict, y: Dict, differ: bool, at: ast.expr) -> Value:
+    """Whether two dicts are equal, or are not."""
+    if not (dicts.compared_by_value(x) and dicts.compared_by_value(y)) or x.t.members or y.t.members:
+        raise Refused("== of sets, or of dicts of floats or of lists", at.lineno, "Compare their items")
+    place = SimpleNamespace(lineno=at.lineno, col_offset=-1 - at.col_offset)  # that of no other call
+    test = values.truth_of(lo, calls.of_written(lo, written_dicts.equal, [x, y], {}, place), at.lineno)
+    return Scalar(PY_BOOL, negate(test) if differ else test)
 
 
 def _same_items(lo: Statements, x: List, y: List, differ: bool, at: ast.expr) -> Value:

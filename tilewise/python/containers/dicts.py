@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import (
     BOOL,
@@ -55,7 +55,7 @@ from tilewise.python.containers import columns, hashing, lists, watched
 from tilewise.python.functions import calls
 from tilewise.python.host import calling
 from tilewise.python.scalars import arithmetic
-from tilewise.python.standard import sequences
+from tilewise.python.standard import sequences, written_dicts
 
 ROOM = 8  # entries that a new dict has room for
 INLINED = 2  # lines of a program in which going through the table is part of the code
@@ -186,10 +186,20 @@ def method(lo: Statements, found: Dict, name: str, args: list[Value], node: ast.
             value = _value(lo, found, at)
             _remove(lo, found, at, line)
             return value
+        if name == "update" and len(args) == 1 and isinstance(args[0], Dict) and not args[0].t.members:
+            return calls.of_written(lo, written_dicts.update, [found, args[0]], {}, node)
+        if name == "popitem" and not args:
+            return _pop_last(lo, found, line)
         if name == "setdefault" and len(args) == 2:
             return _set_default(lo, found, args[0], args[1], line)
     kind = "set" if found.t.members else "dict"
-    raise Refused(f"the method {name} of a {kind}", line, "Use subscripts, in, get, pop, add, remove or a loop")
+    raise Refused(f"the method {name} of a {kind}", line, "Use subscripts, in, get, pop, update, add, remove or a loop")
+
+
+def compared_by_value(found: Dict) -> bool:
+    """Whether a dict is equal to others with equal values (as for lists)."""
+    t = found.t.value
+    return t is None or (not columns.of_lists(cast(Any, t)) and all(n.dtype[0] in "iub" for n in columns.kinds(t)))
 
 
 def shown_in(lo: Statements, found: Dict, part: str, line: int) -> list[Array]:
@@ -341,6 +351,22 @@ def _get(lo: Statements, found: Dict, wanted: Value, default: Value, node: ast.C
     if len(alts) > 1:
         raise calls.Several(node, f"get, which gives {' or '.join(map(str, alts))}", line, full, lo.b.block[start:])
     return lo.fetch(full, alts[0])
+
+
+def _pop_last(lo: Statements, found: Dict, line: int) -> Value:
+    """The entry that came last, which goes."""
+    live = Var(f"{found.t.place}#live", INT)
+    fault = lo.b.fault("KeyError", "popitem(): dictionary is empty", line)
+    lo.b.emit(If(compare("equal", live, ZERO), (Fail(fault),)))
+    if found.t.key is None or found.t.value is None:
+        lo.env = None
+        raise Dead
+    _squeeze(lo, found, line)
+    at = lo.b.keep(sub(Var(f"{found.t.place}#n", INT), ONE))
+    place, t = f"{found.t.place}#k", found.t.key
+    entry = Tuple((columns.read(lo, columns.names(place, t), t, at, keep=True), _value(lo, found, at)))
+    _remove(lo, found, at, line)
+    return entry
 
 
 def _set_default(lo: Statements, found: Dict, wanted: Value, default: Value, line: int) -> Value:

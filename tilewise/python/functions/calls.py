@@ -53,6 +53,7 @@ from tilewise.python.standard import (
     numpy_functions,
     sequences,
     written,
+    written_dicts,
     written_lists,
 )
 
@@ -148,6 +149,8 @@ def call(lo: Statements, node: ast.Call) -> Value:
         if isinstance(base, List):
             return of_list(lo, base, node, node.func)
         if isinstance(base, Dict):
+            if node.func.attr == "copy" and not node.args and not node.keywords and not base.t.members:
+                return dicts.comprehended(lo, sequences.as_dict(node.func.value))
             args, options = arguments(lo, node)
             if node.func.attr in ("keys", "values", "items") and not args and not base.t.members:
                 return Sequence_(node.func.attr, (base,))
@@ -212,6 +215,12 @@ def call(lo: Statements, node: ast.Call) -> Value:
     if known.kind == "builtins" and known.name in ("dict", "set") and not node.args and not node.keywords:
         name = f"{lo.scope.prefix}dict{node.col_offset}"
         return dicts.made(lo, [], name, line, members=known.name == "set")
+    if known.kind == "builtins" and known.name == "set" and len(node.args) == 1 and not node.keywords:
+        return dicts.comprehended(lo, sequences.as_set(node.args[0]))
+    if known.kind == "builtins" and known.name in ("min", "max") and (of := _by_value(node)) is not None:
+        base = values.value(lo, of)
+        if isinstance(base, Dict) and not base.t.members:
+            return of_written(lo, written_dicts.BY_VALUE[known.name], [base], {}, node)
     if known.kind == "builtins" and known.name == "print" and (said := raising.printed(lo, node)) is not None:
         return said
     at, env = len(lo.b.block), dict(lo.env or {})
@@ -233,6 +242,16 @@ def call(lo: Statements, node: ast.Call) -> Value:
             return of_written(lo, *given, {}, node)
         return functions.of_numpy(lo, known.name, known.kind, args, options, line)
     raise Refused(f"a call of {known.name}", line)
+
+
+def _by_value(node: ast.Call) -> ast.Name | None:
+    """The d of max(d, key=d.get)."""
+    key = node.keywords[0] if len(node.keywords) == len(node.args) == 1 else None
+    d = node.args[0] if node.args else None
+    if key is None or key.arg != "key" or not isinstance(d, ast.Name) or not isinstance(key.value, ast.Attribute):
+        return None
+    of = key.value.value
+    return d if key.value.attr == "get" and isinstance(of, ast.Name) and of.id == d.id else None
 
 
 def of_list(lo: Statements, found: List, node: ast.Call, func: ast.Attribute) -> Value:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.ir import INT, RERUN, Expr, Fail, Var
 from tilewise.kernel.program.walk import statements
-from tilewise.python.build import Array, Builder, Choice, Lazy, Scalar, Static, Tuple, Value
+from tilewise.python.build import Array, Builder, Choice, Dict, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.functions.nodes import walk
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
@@ -173,6 +173,10 @@ def _shape(lo: Statements, v: Value, leaves: list[Expr | str], line: int) -> Any
             known = ((d, _Same(k.value) if isinstance(k, Static) else k) for d, k in v.value.known.items())
             return ("closure", v.value.node, v.value.name, tuple(known))
         return ("object", _Same(v.value))
+    if isinstance(v, List | Dict) or (isinstance(v, Tuple) and v.listed):
+        kind = "dict or set" if isinstance(v, Dict) else "list"
+        cure = "Give it an array, or write a loop with a list of what is to be done"
+        raise Refused(f"a {kind} as an argument of a function that calls itself", line, cure)
     raise Refused("an argument of a function that calls itself", line)
 
 

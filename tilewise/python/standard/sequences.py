@@ -77,6 +77,21 @@ def as_list(node: ast.expr) -> ast.ListComp:
     return ast.copy_location(ast.ListComp(ast.Name(name, ast.Load()), [over]), node)
 
 
+def as_set(node: ast.expr) -> ast.SetComp:
+    """set(...)"""
+    made = as_list(node)
+    return ast.copy_location(ast.SetComp(made.elt, made.generators), node)
+
+
+def as_dict(node: ast.expr) -> ast.DictComp:
+    """A copy of a dict."""
+    key, item = (f"{part}@{node.lineno}.{node.col_offset}" for part in ("key", "item"))
+    both = ast.Tuple([ast.Name(key, ast.Store()), ast.Name(item, ast.Store())], ast.Store())
+    entries = ast.Call(ast.Attribute(node, "items", ast.Load()), [], [])
+    over = ast.comprehension(both, entries, [], 0)
+    return ast.copy_location(ast.DictComp(ast.Name(key, ast.Load()), ast.Name(item, ast.Load()), [over]), node)
+
+
 @contextmanager
 def written_out(
     lo: Statements, tree: Sequence[Any], generators: Sequence[ast.comprehension], target: str, node: Any, what: str
