@@ -1,5 +1,7 @@
 """Functions with lists of lists, and with lists that are made in loops and change places: who sees what is written."""
 
+import heapq
+
 import numpy as np
 
 
@@ -342,3 +344,20 @@ def keeps_one(a, b):
         if [y for y in trial if y > 2]:
             best[0] += len([y for y in trial])
     return best, trial
+
+
+def longer_by_another(a, b):
+    rows = [[1, 2], [3]]
+    out = 0
+    for v in rows[0]:
+        for k in range(len(rows)):
+            heapq.heappush(rows[k], v + 1)
+        if len(rows[0]) > 6:
+            break
+        out += v
+    for v in rows[1]:
+        grow = rows[1]
+        out += v
+        if out < 100:
+            grow += (v, v)
+    return rows, out

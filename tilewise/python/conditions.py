@@ -113,6 +113,9 @@ def compare(lo: Statements, node: ast.Compare) -> Value:
 
 def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.expr, line: int) -> tuple[Value, Value]:
     first = values.value(lo, left) if isinstance(left, ast.expr) else left
+    if isinstance(first, Dict) and not first.t.members and _is_empty(right) and isinstance(op, ast.Eq | ast.NotEq):
+        full = values.truth_of(lo, first, line)
+        return Scalar(PY_BOOL, negate(full) if isinstance(op, ast.Eq) else full), first
     x, y = values.after(lo, first, lambda: values.value(lo, right), line)
     if isinstance(op, ast.Is | ast.IsNot):
         if not (isinstance(y, Static) and y.value is None):
@@ -133,6 +136,11 @@ def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.
     if isinstance(x, Dict) and isinstance(y, Dict) and isinstance(op, ast.Eq | ast.NotEq):
         return _same_entries(lo, x, y, isinstance(op, ast.NotEq), right), y
     return values.binary(lo, values.OPERATORS[type(op)], x, y, line), y
+
+
+def _is_empty(node: ast.expr) -> bool:
+    """Whether an expression is {}."""
+    return isinstance(node, ast.Dict) and not node.keys
 
 
 def _same_entries(lo: Statements, x: Dict, y: Dict, differ: bool, at: ast.expr) -> Value:

@@ -8,7 +8,11 @@ still has the last one of that place, the function is refused.
 from __future__ import annotations
 
 import ast
+import math
+import random
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Op, Set, Span, Store, Var, View
 from tilewise.python.build import (
@@ -41,6 +45,7 @@ from tilewise.python.host import calling
 from tilewise.python.standard import sequences, written_lists
 
 _HARMLESS = frozenset("len abs float int bool range min max print".split())
+_WITHOUT_LISTS = (np, math, random)  # modules whose functions leave lists as they are
 ROOM = 8  # numbers that a new list has room for
 
 
@@ -260,11 +265,13 @@ def calm(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
     bound = {n.id for n in inner if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
 
     def other(n: ast.AST) -> bool:
-        """Whether something has a name here, and is no list of a pool."""
+        """Whether something has a name here, and is no list of a pool, or is a module that knows no lists."""
         if not isinstance(n, ast.Name) or n.id in bound or lo.env is None:
             return False
-        alts = lo.env.get(lo.owner(n.id).prefix + n.id, ()) if lo.is_local(n.id) else ()
-        return not any(isinstance(t, Lst) and (t.pooled or columns.of_lists(cast(Any, t.item))) for t in alts)
+        if not lo.is_local(n.id):
+            return any(outside(lo, n.id) is m for m in _WITHOUT_LISTS)
+        alts = lo.env.get(lo.owner(n.id).prefix + n.id, ())
+        return all(isinstance(t, Num | Arr | Dct) or (isinstance(t, Lst) and _of_numbers(t)) for t in alts)
 
     for n in inner:
         if isinstance(n, ast.List | ast.ListComp | ast.Slice | ast.FunctionDef | ast.Lambda):
@@ -279,6 +286,18 @@ def calm(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
             if not (harmless or (method and not any(isinstance(a, ast.Starred) for a in n.args))):
                 return False
     return True
+
+
+def outside(lo: Statements, name: str) -> Any:
+    """What a name of the module is."""
+    scope: Any = lo.scope
+    while scope.function is None:
+        scope = scope.parent
+    return scope.function.__globals__.get(name)
+
+
+def _of_numbers(t: Lst) -> bool:
+    return not t.pooled and not (t.item is not None and columns.of_lists(cast(Any, t.item)))
 
 
 def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
