@@ -361,3 +361,35 @@ def longer_by_another(a, b):
         if out < 100:
             grow += (v, v)
     return rows, out
+
+
+def made_while_walked(a, b):
+    x = [1] * 3
+    out = []
+    for i in range(len(a)):
+        for v in x:
+            x = [v + i] * (4 + i)
+            out.append(v)
+    return x, out
+
+
+def sorted_again(a, b):
+    row = [int(v) for v in b]
+    seen = []
+    for i in range(len(a)):
+        row = sorted(row, reverse=i % 2 == 0) if False else sorted(row)
+        row.append(-i)
+        seen.append(row)
+        other = row[::-1]
+        other.sort()
+        other.reverse()
+        seen.append(other)
+    return seen, np.array(row), len(seen[0])
+
+
+def too_long(a, b, n):
+    rows = []
+    for i in range(len(a)):
+        a[i] = 7
+        rows.append([0] * (n if i else 2))
+    return len(rows)

@@ -14,13 +14,14 @@ FUNCTIONS = (
     f.longest_common, f.two_rows, f.places_change, f.kept_by_two_names, f.same_row_twice, f.repeated_rows,
     f.two_names_of_a_display, f.of_two_rows, f.reached, f.while_it_is_walked, f.of_numpys, f.by_key,
     f.rows_change_places, f.cubes, f.with_numbers_beside, f.mixed_rows, f.inner_makes, f.emptied, f.nothing_in_them,
-    f.steps, f.longer_by_another, f.many_at_once, f.keeps_one,
+    f.steps, f.longer_by_another, f.made_while_walked, f.sorted_again, f.many_at_once, f.keeps_one,
 )  # fmt: skip
 ROWS = [
     *[(g, A, B) for g in FUNCTIONS],
     *[(g, A[:2], B[:1]) for g in (f.longest_common, f.two_rows, f.repeated_rows, f.emptied, f.by_key)],
     *[(g, A.astype(float), B) for g in (f.of_numpys, f.mixed_rows)],
     *[(f.fails, A, B, k) for k in range(7)],
+    *[(f.too_long, A, B, n) for n in (-3, 5, 2**62)],
     *[(f.choices, A, B, k) for k in (-1, 1, 2)],
 ]
 

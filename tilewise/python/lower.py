@@ -27,11 +27,11 @@ from tilewise.python import iteration, refine, values
 from tilewise.python.build import ONE, ZERO, List, Scalar, Tuple, Value, add, compare, negate
 from tilewise.python.containers import lists, pools, watched
 from tilewise.python.functions.nodes import names_in, walk
-from tilewise.python.refuse import Refused
+from tilewise.python.refuse import Pools, Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.standard import nested_loops
 from tilewise.python.statements import Statements
-from tilewise.python.types import LENGTH, Env, Num, Type, ints, join, key, patient, widen
+from tilewise.python.types import LENGTH, Env, Lst, Num, Type, ints, join, key, patient, widen
 
 MOST_LOOKS = 40  # at a loop, before its types count as unstable
 
@@ -158,6 +158,10 @@ class Lower(Statements):
 
     def _calm(self, node: ast.For) -> ast.For:
         """The same loop over a range of names that have one type each."""
+        torn = self.torn(node.iter)
+        alts = (self.env or {}).get(torn or "", ())
+        if all(isinstance(t, Lst) for t in alts):
+            raise Pools(tuple(t.place for t in alts if isinstance(t, Lst)))
         if not isinstance(node.iter, ast.Call):
             raise Refused("a loop over something of several types", node.lineno)
         args: list[ast.expr] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Expr, If, Set, Span, Store, Var, View
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Set, Span, Store, Var, View
 from tilewise.python.build import (
     ONE,
     ZERO,
@@ -223,6 +223,9 @@ def _new(lo: Statements, t: Lst, n: Expr, line: int) -> List:
     b, pool = lo.b, t.place
     lo.made_lists.add(pool)
     used, count = Var(_used(pool), INT), Var(_count(pool), INT)
+    if not isinstance(n, Const):
+        too_long = b.fault("MemoryError", "", line)
+        b.emit(If(compare("greater", n, Const(INT, LENGTH)), (Fail(too_long),)))
     number, first = b.keep(count), b.keep(used)
     end = b.keep(add(first, n))
     heads = [(_heads(pool), INT)]

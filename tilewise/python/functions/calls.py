@@ -423,6 +423,7 @@ def inlined(
     scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1, called, place, careless=lo.careless)
     values_ = {k: lo.settled(v, line) if isinstance(v, Lazy) else v for k, v in given.items()}
     lo.functions.inside.append(tree)
+    lo.assigned = ""
     with lo.b.inside() as body:
         for k, v in values_.items():
             lo.bind(prefix + k, v, line, full=True)
