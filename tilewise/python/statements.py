@@ -132,7 +132,7 @@ class Statements(Names):
             yield
         finally:
             self.under_way -= 1
-            if outermost:
+            if outermost and self.loops:  # elsewhere, a statement makes its lists once
                 block[at:at] = [reclaim.mark(pool) for pool in sorted(self.made_lists)]
 
     def expression(self, node: ast.Expr) -> None:
