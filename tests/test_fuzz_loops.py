@@ -205,7 +205,7 @@ MUTANTS: dict[str, Callable[[Any], Any]] = {
 def test_what_is_broken_is_found(name: str) -> None:
     """Each within the first cases; without a mutation the same way of running finds nothing."""
     broken = Mutant(MUTANTS[name])
-    assert any(check(generate(n), PLAIN, jit=broken) for n in range(400))
+    assert any(check(generate(n), PLAIN, jit=broken) for n in range(1500))
     assert all(check(generate(n), PLAIN, jit=Mutant(lambda node: None)) is None for n in range(10))
 
 

@@ -26,7 +26,8 @@ class Generator(Containers, Steps):
         super().__init__(seed)
         self.specs: list[Spec] = []
         self.made = 0
-        self.budget = self.rng.randint(4, 18)  # statements
+        # Statements. What goes wrong does so in short functions, too, and compiling long ones takes five times as long.
+        self.budget = self.rng.randint(4, 18) if self.chance(0.25) else self.rng.randint(2, 9)
         self.in_loop = 0
         self.rough: list[str] = []
 
@@ -165,8 +166,8 @@ class Generator(Containers, Steps):
             (0.15, self.zero_dimensional),
             (0.35, self.library_statement),
             (0.3 if arrays else 0, self.nested_slices),
-            (0.42 if depth else 0.06, self.leave),
-            (0.25 if depth else 0.08, self.fail),
+            (1.0 if depth else 0.12, self.leave),
+            (0.6 if depth else 0.16, self.fail),
             ((3.5 if depth == 0 else 1.8) if depth < 3 else 0, lambda: self.for_loop(depth)),
             (0.6 if depth < 2 else 0, lambda: self.while_loop(depth)),
             (1.2 if depth < 3 else 0, lambda: self.if_statement(depth)),

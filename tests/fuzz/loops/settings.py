@@ -1,8 +1,8 @@
 """The settings a case is compiled under. In: a case's number. Out: named contexts.
 
 Every case is run with one thread, with three (for every loop that may have them, however short), and by the interpreter
-of the loop language; as a long program, in parts, or without the passes that change programs, in turn. A compiler with
-more settings adds them here.
+of the loop language; every other one also as a long program, in parts, or without the passes that change programs, in
+turn. A compiler with more settings adds them here.
 
 Most of a case's time would be compiling. What the settings of a case share (types, passes) is done once for it, and
 LLVM's passes run for one case in eight; the others take the code as it is emitted, quickly translated.
@@ -117,7 +117,7 @@ def all_settings() -> dict[str, Setting]:
 
 
 def settings_of(case: int) -> dict[str, Setting]:
-    """Those that are cheap for every case, and one of the others in turn."""
+    """Those that are cheap for every case, and one of the others in turn for every other case."""
     found = all_settings()
-    dear = ["in parts", "without passes"][case % 2]
-    return {name: found[name] for name in ("1 thread", "3 threads", "interpreted", dear)}
+    dear = (["in parts"], ["without passes"], [], [])[case % 4]
+    return {name: found[name] for name in ("1 thread", "3 threads", "interpreted", *dear)}
