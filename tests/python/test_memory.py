@@ -1,6 +1,7 @@
 """What compiled loops allocate goes back: by the end of a call, or with the array that was returned."""
 
 import resource
+import weakref
 
 import numpy as np
 import pytest
@@ -51,3 +52,22 @@ def test_results_that_share_memory(n: int) -> None:
     assert rest[1] == again[2] == -1.0
     del whole, again
     assert rest.tolist() == [1.0, -1.0, *range(3, n)]
+
+
+def tries(a):
+    try:
+        return a[0]
+    except IndexError:
+        return 0
+
+
+def test_what_is_refused_holds_no_arguments() -> None:
+    f = tw.jit(tries)
+    gone = []
+    with tw.config(fallback="silent"):
+        for _ in range(3):
+            a = np.ones(4)
+            gone.append(weakref.ref(a))
+            assert f(a) == 1.0
+    del a
+    assert [r() for r in gone] == [None] * 3

@@ -28,3 +28,9 @@ class Refused(Exception):
         super().__init__(construct)
         self.construct, self.line, self.cure = construct, line, cure
         self.file = ""
+
+    def again(self) -> Refused:
+        """The same, with nothing of where it was raised: a traceback holds the arguments of calls."""
+        found = Refused(self.construct, self.line, self.cure)
+        found.file = self.file
+        return found

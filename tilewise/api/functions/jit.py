@@ -210,7 +210,7 @@ class jit:
             try:
                 return source.call(args, kwargs)
             except Refused as error:
-                why = error
+                why = error.with_traceback(None)
             if self.strict:
                 raise FunctionError(refusal(self._function, why)) from None
             if not why.construct.endswith("with other arguments than it takes"):  # Python says what is wrong

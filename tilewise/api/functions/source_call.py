@@ -106,11 +106,10 @@ class SourceFunction:
             try:
                 found = Code(self.function, args, kwargs, specs, self._guards, apart, self._task)
             except Refused as error:
-                error.__traceback__ = None
-                found = error
+                found = error.again()
             self._codes[key] = found
         if isinstance(found, Refused):
-            raise found
+            raise found.again()
         return found
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -195,11 +195,10 @@ def _found(
             places = tuple(_place(c, loose) for c in made.captured)  # values of their own are in the key
             found = _Made(make(made), places, None if loose is not None else watch)
         except Refused as error:
-            error.__traceback__ = None
-            found = error
+            found = error.again()
         _loops[key] = found
     if isinstance(found, Refused):
-        raise found
+        raise found.again()
     values = loose or []
     return found.what, tuple(values[c] if isinstance(c, int) else c for c in found.captured)
 
