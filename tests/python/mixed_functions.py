@@ -323,3 +323,16 @@ def many_items(a):
     for k in range(len(a)):
         q.append((k, k + 1, k * 2.0, a[k], k, -a[k], k, k, k * 0.5, k, k, k, k, k, k, k, k, True))
     return q
+
+
+def pairs_of_several_types(a):
+    pairs = [(i, i if i % 3 else a[i]) for i in range(len(a))]
+    total, out, two = 0, [], [0, 0]
+    for i, x in pairs:
+        total += i * x
+        out.append(x)
+    for k, (_, x) in enumerate(pairs):
+        total += k * x
+    for two[0], two[1] in pairs:
+        total -= two[1]
+    return total, out, [i + x for i, x in pairs], two

@@ -393,3 +393,67 @@ def too_long(a, b, n):
         a[i] = 7
         rows.append([0] * (n if i else 2))
     return len(rows)
+
+
+def neighbours_of_numpys(a, b):
+    near = [[] for _ in range(4)]
+    for i in range(min(len(a), len(b))):
+        near[a[i]].append(b[i])
+        near[b[i]].append(a[i])
+    seen = [False] * 4
+    seen[0] = True
+    frontier = [0]
+    order = []
+    while frontier:
+        after = []
+        for u in frontier:
+            order.append(u)
+            for v in near[u]:
+                if not seen[v]:
+                    seen[v] = True
+                    after.append(v)
+        frontier = after
+    return order, near
+
+
+def longer_while_it_is_walked(a, b):
+    queue = [0]
+    for u in queue:
+        for v in (2 * u + 1, u + 3):
+            if v <= len(a) and v not in queue:
+                queue.append(v)
+    short = [int(x) for x in b]
+    for x in short:
+        if x % 2:
+            short.pop()
+    pairs = [(0, 0)]
+    for x, y in pairs:
+        if x + y < len(b):
+            pairs.append((x + 1, y * 2))
+    for x in short:
+        if x == 0:
+            short = [7, 8]
+    return queue, short, pairs
+
+
+def longer_by_a_function(a, b):
+    queue, others = [0], []
+
+    def grow(x):
+        others.append(x)
+        if x < len(a):
+            queue.append(x + 1)
+
+    for x in queue:
+        grow(x)
+    return queue, others
+
+
+def joined_rows(a, b):
+    for k in range(2):
+        rows = [[] for _ in range(4)]
+        for x in a:
+            rows[x].append(int(x) + k)
+        joined = [x for row in rows for x in row]
+        total = sum(x for row in rows for x in row)
+    return joined, total, [[x + 1 for x in row] for row in rows]

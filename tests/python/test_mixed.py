@@ -30,6 +30,7 @@ ROWS = [
         for a in (A, A.astype("i8"))
     ],
     (f.remembered, 6),
+    *[(f.pairs_of_several_types, a) for a in (A, A.astype("i4"), A[:1], A[:0])],
     *[(g, a) for g in (f.all_of_it, f.extremes, f.taken_in_order, f.put_in, f.many_items) for a in (A, A[:2])],
     *[(f.first_failure, A[:1], k) for k in range(-4, 4)],
     *[(f.drawn_in_order, A, k) for k in range(4)],

@@ -15,6 +15,7 @@ FUNCTIONS = (
     f.two_names_of_a_display, f.of_two_rows, f.reached, f.while_it_is_walked, f.of_numpys, f.by_key,
     f.rows_change_places, f.cubes, f.with_numbers_beside, f.mixed_rows, f.inner_makes, f.emptied, f.nothing_in_them,
     f.steps, f.longer_by_another, f.made_while_walked, f.sorted_again, f.many_at_once, f.keeps_one,
+    f.neighbours_of_numpys, f.longer_while_it_is_walked, f.longer_by_a_function, f.joined_rows,
 )  # fmt: skip
 ROWS = [
     *[(g, A, B) for g in FUNCTIONS],

@@ -72,6 +72,8 @@ class Lower(Statements):
             found = values.value(self, node.iter)
             self.held_by_loop(node, found)
         if lists.changes(self, found, node.body):
+            if isinstance(found, List):
+                raise Pools((found.t.place,))  # whose loops ask for the length in each iteration
             raise Refused("a loop over a list that it changes", node.lineno, "Loop over a range")
         if not lists.calm(self, found, node.body):
             if not isinstance(found, List):
@@ -128,11 +130,13 @@ class Lower(Statements):
     def held_by_loop(self, node: ast.For, found: Value) -> None:
         """Names for the lists of pools that a loop goes over, so that they stay."""
         for k, part in enumerate(pools.numbered(found)):
-            self.bind(f"{self.scope.prefix}held@{node.lineno}.{node.col_offset}.{k}", part, node.lineno, full=True)
+            self.bind(
+                f"{self.scope.prefix}held@{node.iter.lineno}.{node.iter.col_offset}.{k}", part, node.lineno, full=True
+            )
 
     def over_list(self, node: ast.For, found: List) -> None:
         """A loop over a list of a pool that may change meanwhile: each iteration asks how long it is."""
-        name = f"{self.scope.prefix}over@{node.lineno}.{node.col_offset}"
+        name = f"{self.scope.prefix}over@{node.iter.lineno}.{node.iter.col_offset}"
         self.bind(name, found, node.lineno, full=True)
         counter = f"{name}#at"
         self.b.names[counter] = INT
@@ -162,8 +166,10 @@ class Lower(Statements):
         alts = (self.env or {}).get(torn or "", ())
         if all(isinstance(t, Lst) for t in alts):
             raise Pools(tuple(t.place for t in alts if isinstance(t, Lst)))
-        if not isinstance(node.iter, ast.Call):
+        if isinstance(node.iter, ast.Name):
             raise Refused("a loop over something of several types", node.lineno)
+        if not isinstance(node.iter, ast.Call):
+            return self._over_name(node)
         args: list[ast.expr] = []
         for k, arg in enumerate(node.iter.args):
             full = self.torn(arg)
@@ -181,6 +187,17 @@ class Lower(Statements):
         if (torn := self.torn(call)) is not None:
             raise Refused(f"a loop over {torn}, which has several types", node.lineno)
         return made
+
+    def _over_name(self, node: ast.For) -> ast.For:
+        """The same loop over a name: a subscript of it may have several types, and what is there only one."""
+        name = f"iter@{node.iter.lineno}.{node.iter.col_offset}"
+        self.scope.locals = self.scope.locals | {name}
+        self.statement(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node.iter), node.iter))
+        if self.env is None:
+            raise Dead
+        read = ast.copy_location(ast.Name(name, ast.Load()), node.iter)
+        made = ast.copy_location(ast.For(node.target, read, node.body, node.orelse), node)
+        return made if self.torn(read) is None else self._calm(made)
 
     def fixed_point(
         self, node: ast.stmt, frame: LoopFrame, once: Callable[[], Env | None]

@@ -209,6 +209,12 @@ class Statements(Names):
         elif isinstance(target, ast.Tuple | ast.List):
             if isinstance(value, Array | Lazy):
                 value = iteration.unpacked(self, value, len(target.elts), line)
+            if isinstance(value, Choice):
+                name = ast.copy_location(ast.Name(f"unpacked@{line}.{target.col_offset}", ast.Load()), target)
+                self.scope.locals = self.scope.locals | {name.id}
+                self.bind(name.id, value, line)
+                self.statement(ast.copy_location(ast.Assign([target], name), target))
+                return
             if not isinstance(value, Tuple) or any(isinstance(t, ast.Starred) for t in target.elts):
                 raise Refused(f"unpacking of {what(value)}", line)
             if len(value.items) != len(target.elts):
