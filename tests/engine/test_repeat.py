@@ -82,6 +82,15 @@ def test_numbers_that_matter_to_a_plan_are_in_its_key(session: Session) -> None:
         numpy.testing.assert_allclose(x, y, rtol=1e-12)
 
 
+def test_complex_numbers_that_differ_in_signs_of_zeros(session: Session) -> None:
+    """They are equal, to each other and to real ones."""
+    data = numpy.array([1.0, 2.0, 3.0, 4.0]).astype(complex)
+    x = tw.evaluate(tw.asarray(data).relayout(0))
+    for number in (1, 1.0, complex(1, 0.0), complex(1, -0.0), complex(0.0, 2), complex(-0.0, 2), complex(-0.0, -0.0)):
+        want, got = number - data, numpy.asarray(tw.evaluate(number - x))
+        assert got.tobytes() == want.tobytes(), number
+
+
 @pytest.mark.parametrize("count", [(23.0, 7.0), (7.0, 23.0)], ids=["mean first", "mean last"])
 def test_what_looks_at_numbers_is_planned_each_time(session: Session, count: tuple[float, float]) -> None:
     """A sum of squared deviations is a variance only if the divisor is the number of elements."""

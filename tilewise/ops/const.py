@@ -87,7 +87,7 @@ def number(value: complex, dtype: np.dtype[Any]) -> Node:
     found = numbers.get((value, dtype))
     if found is None:
         found = const(dtype.type(value))
-        if value:  # 0.0 and -0.0 are equal keys
+        if value.real and value.imag if dtype.kind == "c" else value:  # 0.0 and -0.0 are equal keys
             if len(numbers) >= MAX_NUMBERS:
                 numbers.clear()
             numbers[value, dtype] = found
