@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,8 +16,9 @@ from tilewise.array.schedule.loop_flush import Place, behind, bits, pending
 from tilewise.ir.node import Node
 from tilewise.ops.const import Const
 
-PACKAGE = str(Path(__file__).resolve().parents[2])
-NUMPY = str(Path(np.__file__).parent)
+# As code names its files: behind links, no other names. With a separator: other packages' names may begin with these.
+PACKAGE = str(Path(__file__).parents[2]) + os.sep
+NUMPY = str(Path(np.__file__).parent) + os.sep
 
 _spots: dict[Place, Spot] = {}  # all places met
 MAX_SPOTS = 4096

@@ -7,6 +7,7 @@ in vain); what is replayed later would leave a write to an outer ndarray out, so
 from __future__ import annotations
 
 import builtins
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CellType, FunctionType, ModuleType
@@ -18,7 +19,7 @@ from tilewise.api.functions.purity import PACKAGES, Untraceable, plain, scan
 from tilewise.api.functions.trace.scalar_tracer import PACKAGE
 from tilewise.array.handle import Array
 
-NOT_USERS = (PACKAGE, np.__path__[0])
+NOT_USERS = (PACKAGE, np.__path__[0] + os.sep)
 
 
 class Captured:

@@ -6,6 +6,7 @@ give what those would (NEP 50). What depends on the value itself (a branch, `int
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ SAMPLES: dict[Any, Any] = {bool: np.bool_(True), int: 1, float: 1.0, complex: 1j
 BOOL = np.dtype(bool)
 COMPARISONS = frozenset("equal not_equal less less_equal greater greater_equal".split())
 WHOLE = frozenset("bitwise_and bitwise_or bitwise_xor left_shift right_shift".split())
-PACKAGE = str(Path(__file__).resolve().parents[3])
+PACKAGE = str(Path(__file__).parents[3]) + os.sep
 MAX_STEPS = 4096  # a longer trace is a loop that had better stay one
 
 
