@@ -13,6 +13,8 @@ import faulthandler
 import os
 import random
 import signal
+import socket
+import struct
 import sys
 import threading
 import time
@@ -31,6 +33,7 @@ from tilewise.errors import PerformanceWarning, TilewiseError
 DEADLINE = 90.0  # seconds; a case that takes longer hangs
 STATED = ("no place for others", "times in a row", "had its copy")
 STORE_BYTES = 80 << 20
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
 def start() -> Any:
@@ -105,13 +108,15 @@ def mine(cluster: Any) -> list[int]:
     pids = []
     for link in list(cluster.lines.links.values()):
         with contextlib.suppress(OSError):
-            pids.append(_owner_of(link.sock.getpeername()[1]))
+            pids.append(_owner_of(link.sock))
     return [p for p in pids if p]
 
 
-def _owner_of(port: int) -> int:
-    """The process that listens at a port of this machine."""
-    inode = ""
+def _owner_of(sock: socket.socket) -> int:
+    """The process at the other end of a connection within this machine."""
+    if sock.family == socket.AF_UNIX:
+        return int(_CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0])
+    port, inode = sock.getpeername()[1], ""
     with open("/proc/net/tcp") as table:
         for line in table.readlines()[1:]:
             words = line.split()
@@ -168,7 +173,7 @@ def case(nodes: Nodes, seed: int, totals: Counter[str]) -> str:
     spare = chance.random() < 0.5
     nodes.have(3 if spare else 2)
     nodes.made.wait_for_nodes()
-    steps = chance.choice([200, 500, 900])
+    steps = chance.choice([500, 2000, 5000])
     # A session that waits until there is a place needs one to come.
     late = on_loss == "wait" or chance.random() < 0.3
     options: Any = {"engine": "ray", "workers": 2, "address": nodes.made.address, "on_loss": on_loss}
