@@ -258,4 +258,4 @@ def test_names_for_the_same_array(f: Callable[..., Any]) -> None:
     with tw.config(without="aliases"):
         every = program_of(f, F2, F2 + 1)
     assert tw.jit(f, strict=True)(F2, F2 + 1) == f(F2, F2 + 1)
-    assert names(program_of(f, F2, F2 + 1)) == names(every) - {with_helper: 6, rebound: 1, rebound_in_turn: 0}[f]
+    assert names(program_of(f, F2, F2 + 1)) == names(every) - {with_helper: 4, rebound: 1, rebound_in_turn: 0}[f]

@@ -374,3 +374,17 @@ def test_what_is_not_read_of_a_choice_of_arrays(agree: Callable[..., Ended]) -> 
     """Branches on the type of an array are not joined because nobody reads what they compute of it."""
     agree(not_read_of_two_types, np.zeros(1), np.array([1, 2], np.uint8), np.zeros((4, 5, 6)))
     agree(not_read_of_two_types, np.zeros(1), np.array([9, 2], np.uint8), np.zeros((4, 5, 6)))
+
+
+def first_of_a_chain(a, n):
+    for i in range(3):
+        if not int(a[i]) <= n // (n - 3) < 7:
+            raise ValueError("larger")
+    return int(a[0]) < int(a[1]) <= 1 % n < 5
+
+
+@pytest.mark.parametrize("a", [[], [1, 2, 3], [1, 2, 99]])
+@pytest.mark.parametrize("n", [3, 4, 0])
+def test_chains_of_comparisons_go_from_left_to_right(a: list[int], n: int) -> None:
+    given = np.array(a, dtype=np.int64)
+    assert same(ended(tw.jit(first_of_a_chain, strict=True), [given, n]), ended(first_of_a_chain, [given, n]))

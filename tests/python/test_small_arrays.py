@@ -298,3 +298,31 @@ def test_what_others_wrote_may_be_read(function: Callable[..., Any]) -> None:
 def test_what_decides_is_not_run_again() -> None:
     loop = on_threads(decided)
     assert loop is None or not loop.restarts
+
+
+def read_after_loops(x):
+    for i in range(len(x)):
+        t = np.zeros((5, 1))
+        for j in range(1):
+            t[j, 0] = x[i, 0]
+    return t[3, 0], t
+
+
+def read_in_the_next_turn(x):
+    total, t = 0.0, np.ones(3)
+    for i in range(len(x)):
+        total += t[2]
+        t = np.zeros(3)
+        for j in range(2):
+            t[j] = x[i, j] + t[j]
+    return total
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("function", [read_after_loops, read_in_the_next_turn])
+def test_zeros_that_others_read_are_written(function: Callable[..., Any], native: bool) -> None:
+    with tw.config(native=native):
+        compiled = tw.jit(function, strict=True)
+        np.full((50, 5), 7.5)  # memory that is not zero
+        for _ in range(3):
+            assert same(ended(compiled, [X.copy()]), ended(function, [X.copy()]))

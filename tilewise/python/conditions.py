@@ -187,12 +187,14 @@ def _compare_chain(lo: Statements, node: ast.Compare) -> tuple[Expr, set[Num]]:
         raise Refused("a chain of comparisons with in or is", node.lineno)
     middle: list[Value] = [values.value(lo, node.left)]
 
+    def held(right: ast.expr) -> Value:
+        found = values.value(lo, right)
+        return Scalar(found.t, lo.b.held(found.e)) if isinstance(found, Scalar) else found
+
     def link(op: ast.cmpop, right: ast.expr) -> Callable[[], Expr]:
         def act() -> Expr:
             left = middle[-1]
-            first, second = values.after(lo, left, lambda: values.value(lo, right), node.lineno)
-            if isinstance(second, Scalar):
-                second = Scalar(second.t, lo.b.held(second.e))
+            first, second = values.after(lo, left, lambda: held(right), node.lineno)
             made = values.binary(lo, values.OPERATORS[type(op)], first, second, node.lineno)
             middle.append(second)
             found = values.scalar(lo, made, node.lineno)

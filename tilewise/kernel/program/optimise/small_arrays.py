@@ -63,7 +63,8 @@ def small_arrays(program: ir.Program) -> ir.Program:
             moving -= arrays_used(s) | arrays_set((s,))
         elif isinstance(s, ir.Return | ir.Product):
             moving -= arrays_used(s)
-    return replace(program, body=_block(program.body, moving)) if moving else program
+    users = Counter(a for s in every for a in arrays_used(s))
+    return replace(program, body=_block(program.body, {a: users[a] for a in moving})) if moving else program
 
 
 def _named_at_once(program: ir.Program) -> ir.Program:
@@ -98,23 +99,26 @@ def _shape(s: ir.Alloc) -> tuple[int, ...] | None:
     return found if len(found) == len(s.shape) else None
 
 
-def _block(block: ir.Block, moving: set[str]) -> ir.Block:
+def _block(block: ir.Block, moving: dict[str, int]) -> ir.Block:
+    """moving: arrays, and how many statements of the program use each; one after the allocation has them all."""
     out: list[ir.Stmt] = []
     later = list(block)
     while later:
         s = later.pop(0)
         if isinstance(s, ir.Alloc) and s.array in moving:
-            users = [k for k, x in enumerate(later) if _uses(x, s.array)]
-            if len(users) == 1 and (inside := _moved(s, later[users[0]])) is not None:
-                later[users[0]] = inside
+            user = next((k for k, x in enumerate(later) if _users(x, s.array)), None)
+            all_of_them = user is not None and _users(later[user], s.array) == moving[s.array]
+            if user is not None and all_of_them and (inside := _moved(s, later[user])) is not None:
+                later[user] = inside
                 continue
         inner = {n: _block(getattr(s, n), moving) for n in BLOCKS.get(type(s), ())}
         out.append(replace(cast(Any, s), **inner) if inner else s)
     return tuple(out)
 
 
-def _uses(s: ir.Stmt, array: str) -> bool:
-    return any(array in arrays_used(x) for x in statements((s,)))
+def _users(s: ir.Stmt, array: str) -> int:
+    """How many statements use an array, this one and those inside."""
+    return sum(array in arrays_used(x) for x in statements((s,)))
 
 
 def _moved(alloc: ir.Alloc, s: ir.Stmt) -> ir.Stmt | None:
