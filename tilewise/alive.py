@@ -43,8 +43,8 @@ class Alive(Generic[T]):
 
     def _sweep(self) -> None:
         for key, ref in self._refs.copy().items():
-            if ref() is None and self._refs.get(key) is ref:
-                self._refs.pop(key, None)
+            if ref() is None and (found := self._refs.pop(key, None)) is not ref and found is not None:
+                self._refs.setdefault(key, found)  # of another object, which a thread has added meanwhile
         self._sweep_at = max(LEAST, 2 * len(self._refs))
 
 
