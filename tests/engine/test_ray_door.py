@@ -81,3 +81,27 @@ def test_workers_with_other_versions_are_refused() -> None:
         engine.check_versions({**engine.versions(), "numpy": "1.0"})
     with pytest.raises(tw.TilewiseError, match="tilewise None"):
         engine.check_versions({"numpy": numpy.__version__})
+
+
+def test_a_fork_leaves_the_workers_to_its_parent() -> None:
+    pytest.importorskip("ray")
+    code = """
+import os, tilewise as tw
+with tw.session(engine="ray", workers=1), tw.config(eager_bytes=0):
+    x = tw.arange(100.0)
+    print(float((x + 1).sum()), flush=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            print(float((x + 2).sum()))
+        except tw.errors.SessionClosedError as error:
+            print(error, flush=True)
+    else:
+        os.waitpid(child, 0)
+        print(float((x + 3).sum()))
+if child == 0:
+    os._exit(0)
+"""
+    mine, said, after = python(code).splitlines()
+    assert (mine, after) == ("5050.0", "5250.0")
+    assert "this one is a fork of" in said

@@ -424,6 +424,9 @@ class Cluster(Recovery):
             raise again(self.failed[key])
 
     def _check_open(self) -> None:
+        if self.inherited:
+            text = "the workers of this session are of the process that this one is a fork of"
+            raise SessionClosedError(message(text, cure="compute() before the fork, or open a session in the fork"))
         if self.closed:
             raise SessionClosedError(
                 message("this array lives on the workers of a closed session", cure="compute() it inside the session")

@@ -6,6 +6,7 @@ An engine says how to call a host (`call`) and how to wait (`wait`).
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -65,6 +66,8 @@ class Hosts:
         self.hosts: dict[int, tuple[int, ...]] = {}  # the workers of each process
         self.epoch = 0
         self.closed = False
+        self.inherited = False  # it was open in the process that this one is a fork of
+        _opened.add(self)
         self.plans: dict[int, Taught] = {}
         self.numbers: dict[int, int] = {}  # by the plan's id; self.plans keeps it from being another's
         self.counter = itertools.count(1)
@@ -135,3 +138,17 @@ class Hosts:
         self.copies.keep_only(())
         if self.saved is not None:
             self.saved.drop(list(self.saved.keys))
+
+
+_opened = Alive[Hosts]()
+
+
+def _in_a_fork() -> None:
+    """Processes of workers answer the process that has opened them: its fork lets go of them without a word."""
+    for hosts in _opened:
+        if not hosts.in_process and not hosts.closed:
+            hosts.closed = hosts.inherited = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_a_fork)
