@@ -32,6 +32,7 @@ from tilewise.errors import PerformanceWarning, TilewiseError
 
 DEADLINE = 90.0  # seconds; a case that takes longer hangs
 STATED = ("no place for others", "times in a row", "had its copy")
+FEW = 10  # cases, in which both workers and nodes are killed
 STORE_BYTES = 80 << 20
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
@@ -222,6 +223,8 @@ def main() -> None:
             faulthandler.cancel_dump_traceback_later()
             nodes.made.shutdown()
     print(f"{sum(outcomes.values())} cases, kills: {dict(totals)}; outcomes: {dict(outcomes)}", file=sys.stdout)
+    if args.cases >= FEW and not (totals["workers"] and totals["nodes"]):
+        sys.exit("nobody of a kind was killed: this has shown nothing")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.api.functions.native.kinds import of_result, spec, stored
 from tilewise.api.functions.native.loop import RETURNED, Loop, array, compiled, cuts, in_parts, result_types
 from tilewise.api.functions.purity import plain
-from tilewise.api.functions.source_call import builder
+from tilewise.api.functions.source_results import builder
 from tilewise.config import current
 from tilewise.python.policy import loops_of
 from tilewise.records import dataclass
